@@ -3,6 +3,7 @@
 mod accounts;
 mod admission;
 mod basics;
+mod batches;
 mod crowds;
 mod event_log;
 mod fairness;

@@ -335,9 +335,8 @@ impl Sender<'_> {
             tracer.record(now, &TraceEvent::PacketSent(packet));
         }
         self.seal_packet(builder, start, &layout, number);
-        builder.segments += 1;
         let size = builder.bytes.len() - start;
-        builder.open.take().map(|open| (open, size))
+        builder.take_sealed().map(|open| (open, size))
     }
 
     fn may_seal(&self, level: Level) -> bool {
@@ -362,7 +361,7 @@ impl Sender<'_> {
     /// Hands the sealed datagrams of path `index` to the transmit queue.
     pub(in crate::connection) fn flush(&mut self, round: &mut TransmissionRound, index: usize) {
         let Some(builder) = round.builders.get_mut(index) else { return };
-        let done = std::mem::replace(builder, PacketBuilder::new(builder.path, builder.segment));
+        let done = builder.take_batch();
         self.queue_datagrams(done);
     }
 
@@ -380,8 +379,11 @@ impl Sender<'_> {
             segment: (builder.segments > 1).then_some(builder.segment),
             bytes: builder.bytes,
         };
-        let largest = path.route.datagram_size;
-        self.queue.join(transmit, largest, self.config.segments);
+        match builder.shared {
+            0 => self.queue.join(transmit, path.route.datagram_size, self.config.segments),
+            // It was ended for its messages to leave.
+            _ => self.queue.push(transmit),
+        }
     }
 
     pub(in crate::connection) fn complete_round(&mut self, mut round: TransmissionRound) {

@@ -14,6 +14,10 @@ use crate::wire::version::Version;
 pub(in crate::connection) const LARGEST_BATCH: usize = 65_000;
 /// Datagrams that room is made for when a batch of bulk data begins.
 const USUAL_SEGMENTS: usize = 40;
+/// Datagrams that several messages share each, in the first batch of a round at most; each that follows may have twice as many.
+/// All of a batch arrive at once, and the peer waits for the last of them: two ends that ask and answer in large batches take
+/// turns where they could work at the same time.
+const FIRST_SHARED: usize = 4;
 /// Recovery tokens that room is made for when a packet has more than usual.
 const MANY_TOKENS: usize = 14;
 /// A packet number and payload of at least this many bytes leave room for the header-protection sample (RFC 9001 §5.4.2).
@@ -89,6 +93,8 @@ pub struct OpenPacket {
     pub elicits: Elicits,
     /// True if padding makes it count as in flight even if it elicits nothing.
     pub padded: bool,
+    /// STREAM and DATAGRAM frames in it.
+    pub messages: usize,
 }
 
 /// Datagrams for one path, back to back, all but the last of `segment` bytes.
@@ -106,6 +112,10 @@ pub struct PacketBuilder {
     pub purpose: DatagramPurpose,
     /// Sealed datagrams in `bytes`.
     pub segments: usize,
+    /// Those of them that several messages share.
+    pub shared: usize,
+    /// The number of these that ends the batch.
+    most_shared: usize,
     /// The packet that takes frames.
     pub open: Option<OpenPacket>,
 }
@@ -120,8 +130,17 @@ impl PacketBuilder {
             ecn: Ecn::NotEct,
             purpose: DatagramPurpose::Content,
             segments: 0,
+            shared: 0,
+            most_shared: FIRST_SHARED,
             open: None,
         }
+    }
+
+    /// Takes the batch that is complete, and leaves a builder without datagrams for the next of the same round.
+    pub fn take_batch(&mut self) -> Self {
+        let most_shared = self.most_shared.saturating_mul(if self.shared > 0 { 2 } else { 1 });
+        let next = Self { most_shared, ..Self::new(self.path, self.segment) };
+        std::mem::replace(self, next)
     }
 
     /// Starts a 1-RTT packet; there must be no open one.
@@ -141,6 +160,7 @@ impl PacketBuilder {
             tokens: RecoveryTokens::new(),
             elicits: Elicits::Nothing,
             padded: false,
+            messages: 0,
         });
     }
 
@@ -156,9 +176,20 @@ impl PacketBuilder {
         std::mem::replace(&mut self.bytes, spare)
     }
 
-    /// Returns true if one more datagram may join the batch, of which `most` are allowed.
+    /// Returns true if one more datagram may join the batch, of which `most` are allowed: bulk fills it, small messages leave
+    /// a few datagrams at a time, and more the more of them wait.
     pub fn takes_more(&self, most: usize) -> bool {
-        self.segments < most && self.bytes.len() + self.segment <= LARGEST_BATCH
+        self.segments < most
+            && self.shared < self.most_shared
+            && self.bytes.len() + self.segment <= LARGEST_BATCH
+    }
+
+    /// Takes the open packet, which is sealed now.
+    pub fn take_sealed(&mut self) -> Option<OpenPacket> {
+        let sealed = self.open.take()?;
+        self.segments += 1;
+        self.shared += usize::from(sealed.messages > 1);
+        Some(sealed)
     }
 
     /// Bytes that frames may still take in the open packet; 0 if there is none.
@@ -181,6 +212,7 @@ impl PacketBuilder {
         if frame.is_ack_eliciting() {
             open.elicits = Elicits::Acknowledgement;
         }
+        open.messages += usize::from(matches!(frame, Frame::Stream(_) | Frame::Datagram(_)));
         if let Some(token) = token {
             debug_assert_ne!(frame.recovery(), Recovery::Forgotten, "nobody asks for {frame:?}");
             if open.tokens.len() == open.tokens.inline_size() && !open.tokens.spilled() {
