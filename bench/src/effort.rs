@@ -8,6 +8,9 @@ use std::time::Duration;
 /// Rounds over emulated channels, which take their time and spread little.
 const CHANNEL_ROUNDS: usize = 3;
 
+/// Requests that are under way at a time, and what each of these rows has of the requests: those that are alone take long.
+const REQUESTS_AT_ONCE: [(u32, u32); 3] = [(1, 5), (100, 1), (400, 1)];
+
 /// The amount of each measurement.
 #[derive(Clone, Debug)]
 pub struct Effort {
@@ -56,7 +59,7 @@ const FULL: Size = Size {
     mebibytes: 512,
     channel_mebibytes: 128,
     rounds: 5,
-    datagrams: &[1200, 1452],
+    datagrams: &[1200, 1350, 1452],
     handshakes: 1_000,
     requests: 100_000,
     connections: 2_000,
@@ -84,11 +87,9 @@ impl Effort {
         };
         add(Part::Channels, Job::Bulk { bytes: channel_bytes }, Way::Channels);
         add(Part::Handshakes, Job::Handshakes { count: size.handshakes }, Way::Loopback);
-        add(
-            Part::Requests,
-            Job::Requests { count: size.requests, at_once: pipe::AT_ONCE as u32 },
-            Way::Loopback,
-        );
+        for (at_once, share) in REQUESTS_AT_ONCE {
+            add(Part::Requests, Job::Requests { count: size.requests / share, at_once }, Way::Loopback);
+        }
         add(Part::Memory, Job::Idle { connections: size.connections }, Way::Loopback);
         let or_nothing = |part, count| if arguments.wants(part) { count } else { 0 };
         Self {

@@ -33,10 +33,12 @@ pub enum Measure {
     PipeRequests,
     /// Instructions of both ends for a small request and its answer.
     RequestInstructions,
-    /// Small requests a second over loopback.
-    Requests,
+    /// Instructions of both ends for a small request that is alone, and its answer.
+    LoneRequestInstructions,
+    /// Small requests a second over loopback, so many at a time.
+    Requests(u32),
     /// Their 99th percentile, in milliseconds.
-    RequestP99,
+    RequestP99(u32),
     /// KiB of the server for an idle connection.
     Memory,
 }
@@ -45,7 +47,8 @@ impl Measure {
     /// Digits behind the point.
     pub fn digits(self) -> usize {
         match self {
-            Self::BulkSender(_) | Self::BulkReceiver(_) | Self::PipeTransfer | Self::RequestP99 => 2,
+            Self::BulkSender(_) | Self::BulkReceiver(_) | Self::PipeTransfer => 2,
+            Self::RequestP99(_) => 3,
             Self::Channels => 3,
             Self::Memory => 1,
             _ => 0,
@@ -69,8 +72,9 @@ impl fmt::Display for Measure {
             Self::Handshakes => write!(f, "handshakes/s"),
             Self::PipeRequests => write!(f, "pipe: requests a CPU second"),
             Self::RequestInstructions => write!(f, "pipe: instructions a request"),
-            Self::Requests => write!(f, "requests/s"),
-            Self::RequestP99 => write!(f, "their 99th percentile: ms"),
+            Self::LoneRequestInstructions => write!(f, "pipe: instructions a request, 1 in flight"),
+            Self::Requests(at_once) => write!(f, "requests/s, {at_once} in flight"),
+            Self::RequestP99(at_once) => write!(f, "99th percentile, {at_once} in flight: ms"),
             Self::Memory => write!(f, "server's memory an idle connection: KiB"),
         }
     }
@@ -114,6 +118,7 @@ pub fn of_count(count: &Count) -> Figure {
     let (measure, value) = match count.workload {
         Workload::Transfer => (Measure::DatagramInstructions, count.protocol),
         Workload::Requests => (Measure::RequestInstructions, count.protocol),
+        Workload::LoneRequests => (Measure::LoneRequestInstructions, count.protocol),
         Workload::Handshakes => (Measure::HandshakeInstructions, count.all / 1000.0),
     };
     Figure { measure, contender: count.contender, round: 0, value }

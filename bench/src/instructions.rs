@@ -25,19 +25,22 @@ pub enum Workload {
     Transfer,
     /// Small requests, 100 at a time; counted for one.
     Requests,
+    /// Small requests, one after the other; counted for one.
+    LoneRequests,
     /// Full handshakes; counted for one.
     Handshakes,
 }
 
 impl Workload {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Transfer, Self::Requests, Self::Handshakes];
+    pub const ALL: [Self; 4] = [Self::Transfer, Self::Requests, Self::LoneRequests, Self::Handshakes];
 
     /// Bytes, requests or handshakes of the two runs.
     fn amounts(self) -> [u64; 2] {
         match self {
             Self::Transfer => [16 << 20, 48 << 20],
             Self::Requests => [5_000, 15_000],
+            Self::LoneRequests => [1_000, 3_000],
             Self::Handshakes => [40, 120],
         }
     }
@@ -83,7 +86,11 @@ pub fn work(task: &Task) -> Result<()> {
     let units = match task.workload {
         Workload::Transfer => pair.transfer(task.amount)?,
         Workload::Requests => {
-            pipe::requests(pair.as_mut(), u32::try_from(task.amount)?)?;
+            pipe::requests(pair.as_mut(), u32::try_from(task.amount)?, pipe::AT_ONCE)?;
+            task.amount
+        }
+        Workload::LoneRequests => {
+            pipe::requests(pair.as_mut(), u32::try_from(task.amount)?, 1)?;
             task.amount
         }
         Workload::Handshakes => {

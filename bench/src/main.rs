@@ -58,7 +58,7 @@ struct Arguments {
     /// Rounds in which each contender has its turn [default: 5]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: Option<u16>,
-    /// UDP payload of full datagrams in bytes, several times for several sizes [default: 1200 and 1452]
+    /// UDP payload of full datagrams in bytes, several times for several sizes [default: 1200, 1350 and 1452]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1200..=1472))]
     datagram: Vec<u16>,
     /// Contenders that take part; the option can be repeated [default: all]
@@ -97,7 +97,7 @@ enum Part {
     Handshakes,
     /// CPU time of small requests there.
     PipeRequests,
-    /// Small requests over loopback, 100 at a time.
+    /// Small requests over loopback: 1, 100 and 400 at a time.
     Requests,
     /// Memory of idle connections.
     Memory,

@@ -113,11 +113,11 @@ impl Sample {
             (Job::Handshakes { count }, _) => {
                 vec![figure(Measure::Handshakes, f64::from(count) / self.server.usage.elapsed)]
             }
-            (Job::Requests { count, .. }, _) => {
+            (Job::Requests { count, at_once }, _) => {
                 let latency = self.client.latency.unwrap_or_default();
                 vec![
-                    figure(Measure::Requests, f64::from(count) / seconds),
-                    figure(Measure::RequestP99, latency.p99 * 1e3),
+                    figure(Measure::Requests(at_once), f64::from(count) / seconds),
+                    figure(Measure::RequestP99(at_once), latency.p99 * 1e3),
                 ]
             }
             (Job::Idle { connections }, _) => {

@@ -2,7 +2,7 @@
 //! paths and policy `hvc`.
 
 use super::stack::{Counters, Stack};
-use super::{ALPN, Contender, Material, Task};
+use super::{ALPN, Contender, Material, STREAMS, Task};
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use hvq::{
@@ -127,6 +127,12 @@ pub fn client_tls(material: &Material, exchange: KeyExchange) -> Result<ClientTl
     Ok(builder.build()?)
 }
 
+/// Sets the limits of streams that all contenders have.
+pub fn permit_streams(transport: &mut TransportConfig) {
+    transport.streams.max_streams_bidi = STREAMS.into();
+    transport.streams.max_streams_uni = STREAMS.into();
+}
+
 fn addresses(contender: Contender) -> &'static [Ipv4Addr] {
     if contender == Contender::HvqTwoPaths { &ADDRESSES } else { &ADDRESSES[..1] }
 }
@@ -138,5 +144,6 @@ fn transport(task: &Task) -> Arc<TransportConfig> {
     };
     let mut transport = TransportConfig::new(Arc::new(move || policy.scheduler()));
     transport.datagram_size = usize::from(task.datagram).into();
+    permit_streams(&mut transport);
     Arc::new(transport)
 }

@@ -27,6 +27,8 @@ pub const SMALL: usize = 100;
 const BLOCK: usize = 256 << 10;
 /// Bytes asked for as buffers of every socket; the system may give less, the same to all.
 const SOCKET_BUFFER: usize = 4 << 20;
+/// Streams of a kind that each end lets the other have open: more than any job has under way.
+pub const STREAMS: u32 = 512;
 
 /// One row of the comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]

@@ -10,7 +10,7 @@ macro_rules! peer_pair {
         )]
         pub mod $module {
             use crate::contender::stack::{Counters, Stack};
-            use crate::contender::{ALPN, Material, SOCKET_BUFFER, Task};
+            use crate::contender::{ALPN, Material, SOCKET_BUFFER, STREAMS, Task};
             use anyhow::{Context, Result, bail};
             use bytes::Bytes;
             use quinn_udp::UdpSocketState;
@@ -114,6 +114,7 @@ macro_rules! peer_pair {
             fn transport(datagram: u16) -> Arc<TransportConfig> {
                 let mut transport = TransportConfig::default();
                 transport.initial_mtu(datagram).mtu_discovery_config(None);
+                transport.max_concurrent_bidi_streams(STREAMS.into()).max_concurrent_uni_streams(STREAMS.into());
                 Arc::new(transport)
             }
 

@@ -1,12 +1,13 @@
 //! s2n-quic with its defaults, but for the datagram size, the key exchange and the cipher suite.
 
 use super::stack::{Counters, Stack};
-use super::{ALPN, Material, SOCKET_BUFFER, Task};
+use super::{ALPN, Material, SOCKET_BUFFER, STREAMS, Task};
 use anyhow::{Context, Error, Result, anyhow, bail};
 use bytes::Bytes;
 use s2n_quic::client::Connect;
 use s2n_quic::connection::{Error as ConnectionError, Handle, StreamAcceptor};
 use s2n_quic::provider::io::tokio::{Builder, Provider as Io};
+use s2n_quic::provider::limits::Limits;
 use s2n_quic::provider::tls::rustls as tls;
 use s2n_quic::stream::{ReceiveStream, SendStream};
 use s2n_quic::{Client, Connection as Whole, Server};
@@ -56,6 +57,14 @@ fn io(datagram: u16) -> Result<Io> {
     Ok(builder.build()?)
 }
 
+/// The limits of streams that all contenders have.
+fn limits() -> Result<Limits> {
+    let limits = Limits::new()
+        .with_max_open_local_bidirectional_streams(STREAMS.into())?
+        .with_max_open_remote_bidirectional_streams(STREAMS.into())?;
+    Ok(limits)
+}
+
 /// Bytes of IPv4 and UDP headers, which s2n-quic counts as part of a datagram.
 const HEADERS: u16 = 28;
 
@@ -67,7 +76,7 @@ impl Stack for S2nQuic {
 
     fn listen(task: &Task) -> Result<(Endpoint, Vec<SocketAddr>)> {
         let tls = tls::Server::from(task.material.aws_server(ALPN)?);
-        let builder = Server::builder().with_tls(tls)?.with_io(io(task.datagram)?)?;
+        let builder = Server::builder().with_tls(tls)?.with_io(io(task.datagram)?)?.with_limits(limits()?)?;
         let server = builder.start().map_err(refused)?;
         let address = server.local_addr()?;
         Ok((Endpoint::Server(Rc::new(RefCell::new(server))), vec![address]))
@@ -75,7 +84,7 @@ impl Stack for S2nQuic {
 
     fn dial(task: &Task) -> Result<Endpoint> {
         let tls = tls::Client::from(task.material.aws_client(ALPN)?);
-        let builder = Client::builder().with_tls(tls)?.with_io(io(task.datagram)?)?;
+        let builder = Client::builder().with_tls(tls)?.with_io(io(task.datagram)?)?.with_limits(limits()?)?;
         Ok(Endpoint::Client(builder.start().map_err(refused)?))
     }
 

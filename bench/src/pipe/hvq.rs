@@ -1,7 +1,7 @@
 //! hvq without sockets, over one path or two.
 
 use super::{BLOCK, PATIENCE, STEP};
-use crate::contender::hvq::{KeyExchange, client_tls, server_tls};
+use crate::contender::hvq::{KeyExchange, client_tls, permit_streams, server_tls};
 use crate::contender::{Material, SMALL};
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
@@ -49,6 +49,7 @@ impl Pair {
         let policy = if paths == Paths::Two { Policy::Hvc } else { Policy::Single(None) };
         let mut transport = TransportConfig::new(Arc::new(move || policy.scheduler()));
         transport.datagram_size = usize::from(datagram).into();
+        permit_streams(&mut transport);
         let transport = Arc::new(transport);
         let server = ServerConfig::new(server_tls(material)?, transport.clone());
         let tls = client_tls(material, exchange)?;

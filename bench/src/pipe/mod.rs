@@ -123,9 +123,9 @@ pub fn measure(
     }
     if effort.requests > 0 {
         pair.handshake()?;
-        requests(pair.as_mut(), effort.requests / 8)?;
+        requests(pair.as_mut(), effort.requests / 8, AT_ONCE)?;
         let meter = Meter::start()?;
-        requests(pair.as_mut(), effort.requests)?;
+        requests(pair.as_mut(), effort.requests, AT_ONCE)?;
         cost.requests = Some(f64::from(effort.requests) / meter.stop()?.cpu());
     }
     Ok(Some(cost))
@@ -141,13 +141,13 @@ fn handshakes(pair: &mut dyn Pair, count: u32) -> Result<f64> {
     Ok(meter.stop()?.cpu() / f64::from(count))
 }
 
-/// Sends `count` requests, always [`AT_ONCE`] of them if the server permits it.
-pub fn requests(pair: &mut dyn Pair, count: u32) -> Result<()> {
-    let mut under_way = Vec::with_capacity(AT_ONCE);
+/// Sends `count` requests, always `at_once` of them if the server permits it.
+pub fn requests(pair: &mut dyn Pair, count: u32, at_once: usize) -> Result<()> {
+    let mut under_way = Vec::with_capacity(at_once);
     let (mut left, mut idle) = (count, 0);
     while left > 0 || !under_way.is_empty() {
         while left > 0
-            && under_way.len() < AT_ONCE
+            && under_way.len() < at_once
             && let Some(id) = pair.ask()?
         {
             under_way.push(id);

@@ -11,7 +11,7 @@ mod many;
 mod port;
 mod requests;
 
-use super::{ALPN, Account, BLOCK, Job, Line, Material, REQUEST, Side, Task, say};
+use super::{ALPN, Account, BLOCK, Job, Line, Material, REQUEST, STREAMS, Side, Task, say};
 use crate::meter::Meter;
 use anyhow::{Context, Result, bail, ensure};
 use nix::poll::PollFlags;
@@ -147,8 +147,8 @@ fn config(datagram: u16) -> Result<Config> {
     config.set_initial_max_stream_data_bidi_remote(1_000_000);
     config.set_max_stream_window(16_777_216);
     config.set_initial_max_stream_data_uni(1_000_000);
-    config.set_initial_max_streams_bidi(100);
-    config.set_initial_max_streams_uni(100);
+    config.set_initial_max_streams_bidi(STREAMS.into());
+    config.set_initial_max_streams_uni(STREAMS.into());
     Ok(config)
 }
 
