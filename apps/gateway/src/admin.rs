@@ -34,13 +34,13 @@ const AGAIN: Duration = Duration::from_millis(100);
 
 /// The source of the figures.
 #[derive(Clone)]
-pub(crate) struct Source {
+pub(crate) struct MetricsSource {
     pub(crate) shared: Arc<Shared>,
     /// One each worker.
     pub(crate) endpoints: Vec<Endpoint>,
 }
 
-impl Source {
+impl MetricsSource {
     fn metrics(&self) -> String {
         let shared = &self.shared;
         let mut slots = SlotStats::default();
@@ -75,7 +75,7 @@ impl Admin {
     pub(crate) async fn start(
         address: SocketAddr,
         hosts: Vec<String>,
-        source: Source,
+        source: MetricsSource,
         take_over: TakeOver,
     ) -> io::Result<Self> {
         let listener = match TcpListener::bind(address).await {
@@ -119,7 +119,7 @@ async fn freed(address: SocketAddr) -> TcpListener {
     }
 }
 
-async fn accept(listener: TcpListener, hosts: Arc<Vec<String>>, source: Source) {
+async fn accept(listener: TcpListener, hosts: Arc<Vec<String>>, source: MetricsSource) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(permit) = permits.clone().acquire_owned().await else { return };
@@ -140,7 +140,7 @@ async fn accept(listener: TcpListener, hosts: Arc<Vec<String>>, source: Source) 
     }
 }
 
-async fn serve(stream: TcpStream, hosts: &[String], source: &Source) {
+async fn serve(stream: TcpStream, hosts: &[String], source: &MetricsSource) {
     let service =
         service_fn(async |request: Request<Incoming>| Ok::<_, Infallible>(answer(&request, hosts, source)));
     let mut builder = http1::Builder::new();
@@ -151,7 +151,7 @@ async fn serve(stream: TcpStream, hosts: &[String], source: &Source) {
     }
 }
 
-fn answer(request: &Request<Incoming>, hosts: &[String], source: &Source) -> Response<Full<Bytes>> {
+fn answer(request: &Request<Incoming>, hosts: &[String], source: &MetricsSource) -> Response<Full<Bytes>> {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     // I12: a page in somebody's browser whose name suddenly means this address.
     if !host.is_some_and(|host| is_ours(host, hosts)) {

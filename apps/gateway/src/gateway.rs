@@ -1,7 +1,7 @@
 //! A gateway: its sockets, what it serves, and its end.
 
 use crate::access::{AccessLog, Entry};
-use crate::admin::{Admin, Source};
+use crate::admin::{Admin, MetricsSource};
 use crate::configuration::Config;
 use crate::connect_ip::Tunnels;
 use crate::connection::Peer;
@@ -199,7 +199,7 @@ impl Gateway {
         });
         let admin = match config.admin {
             Some(address) => {
-                let source = Source { shared: shared.clone(), endpoints: endpoints.clone() };
+                let source = MetricsSource { shared: shared.clone(), endpoints: endpoints.clone() };
                 let hosts = config.admin_hosts.clone();
                 let started = Admin::start(address, hosts, source, config.take_over).await;
                 Some(started.map_err(|source| StartError::Listen { address: address.to_string(), source })?)

@@ -4,7 +4,7 @@ use crate::connection::Peer;
 use crate::destination_policy::host_and_port;
 use crate::quota::Permit;
 use crate::request::{ActiveRequest, Receive, Reply};
-use crate::virtual_host::{Proxy, VirtualHosts};
+use crate::virtual_host::{ForwardProxy, VirtualHosts};
 use bytes::{Bytes, BytesMut};
 use h3::error::Code;
 use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
@@ -51,7 +51,7 @@ impl Denied {
 }
 
 /// Returns the name of the token or of the certificate of `peer`, which sent `fields`, if it may go through.
-pub(crate) fn name_of(proxy: &Proxy, peer: &Peer, fields: &HeaderMap) -> Option<String> {
+pub(crate) fn name_of(proxy: &ForwardProxy, peer: &Peer, fields: &HeaderMap) -> Option<String> {
     // A tunnel for packets ends here, so that its clients show the token to an origin (RFC 9484 §3).
     let token = fields.get(PROXY_AUTHORIZATION).or_else(|| fields.get(AUTHORIZATION));
     proxy.clients.name(token, || peer.connection.peer_certificates())
@@ -82,7 +82,7 @@ pub(crate) fn permit(
 
 /// A tunnel that may begin.
 pub(crate) struct Admitted<'a> {
-    pub(crate) proxy: &'a Proxy,
+    pub(crate) proxy: &'a ForwardProxy,
     /// The host that it leads to.
     pub(crate) host: String,
     pub(crate) port: u16,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct VirtualHosts {
     hosts: Vec<VirtualHost>,
-    pub(crate) proxy: Option<Proxy>,
+    pub(crate) proxy: Option<ForwardProxy>,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
 }
@@ -24,7 +24,7 @@ struct VirtualHost {
 
 /// The clients that may go through the gateway, and the connector that they use.
 #[derive(Debug)]
-pub(crate) struct Proxy {
+pub(crate) struct ForwardProxy {
     pub(crate) allow: Vec<Destination>,
     pub(crate) clients: Clients,
     pub(crate) connector: Filtered,
@@ -53,7 +53,7 @@ impl VirtualHosts {
         let hosts = config.hosts.iter().map(|host| self::host(host, timeouts)).collect::<Result<_, _>>()?;
         let proxy = config.proxy.as_ref().map(|proxy| {
             let connector = Filtered::new(proxy.reach.clone(), timeouts.connect);
-            Proxy {
+            ForwardProxy {
                 allow: proxy.allow.clone(),
                 clients: proxy.clients.clone(),
                 anywhere: Arc::new(Anywhere::new(connector.clone(), proxy.underscores)),

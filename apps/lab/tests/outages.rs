@@ -1,6 +1,6 @@
 //! Two channels that go dark, held against the better one alone in virtual time: `hvq lab outages` in short.
 
-use hvq_lab::experiment::outages::{Cell, Outcome, Verdict, drawn, named, names, policies};
+use hvq_lab::experiment::outages::{OutageCell, OutageOutcome, OutageVerdict, drawn, named, names, policies};
 use hvq_lab::experiment::pool;
 use hvq_lab::report::outages as report;
 use std::thread::available_parallelism;
@@ -21,10 +21,10 @@ const IN_TURN: [&str; 2] = ["round-robin", "weighted"];
 const LATE: usize = 40;
 
 /// The outcomes of `cells`, each with the policies that `turn` picks by its index.
-fn outcomes(cells: &[Cell], turn: impl Fn(usize) -> Vec<usize> + Sync) -> Vec<Outcome> {
+fn outcomes(cells: &[OutageCell], turn: impl Fn(usize) -> Vec<usize> + Sync) -> Vec<OutageOutcome> {
     let all = policies();
-    let tasks: Vec<(usize, &Cell)> = cells.iter().enumerate().collect();
-    let run = |(index, cell): &(usize, &Cell)| {
+    let tasks: Vec<(usize, &OutageCell)> = cells.iter().enumerate().collect();
+    let run = |(index, cell): &(usize, &OutageCell)| {
         let chosen: Vec<_> = turn(*index).into_iter().map(|policy| all[policy % all.len()]).collect();
         cell.outcomes(&chosen).expect("there are no traces")
     };
@@ -33,9 +33,9 @@ fn outcomes(cells: &[Cell], turn: impl Fn(usize) -> Vec<usize> + Sync) -> Vec<Ou
 }
 
 /// Fails with the worst of `failed`.
-fn none_of(failed: &[Outcome]) {
-    let replay = |outcome: &Outcome| {
-        let Outcome { cell, policy, .. } = outcome;
+fn none_of(failed: &[OutageOutcome]) {
+    let replay = |outcome: &OutageOutcome| {
+        let OutageOutcome { cell, policy, .. } = outcome;
         format!("hvq lab outages --seed {SEED} --cell {cell} --policies {policy} -v")
     };
     let worst = report::worst(failed, 20, replay);
@@ -43,46 +43,46 @@ fn none_of(failed: &[Outcome]) {
 }
 
 /// Returns those of `outcomes` whose verdict is one of `verdicts`.
-fn with(verdicts: &[Verdict], outcomes: &[Outcome]) -> Vec<Outcome> {
+fn with(verdicts: &[OutageVerdict], outcomes: &[OutageOutcome]) -> Vec<OutageOutcome> {
     outcomes.iter().filter(|outcome| verdicts.contains(&outcome.verdict)).cloned().collect()
 }
 
 /// The named cells with every policy.
-fn before() -> Vec<Outcome> {
-    let cells: Vec<Cell> = names().filter_map(|name| named(name, SEED)).collect();
+fn before() -> Vec<OutageOutcome> {
+    let cells: Vec<OutageCell> = names().filter_map(|name| named(name, SEED)).collect();
     let every = policies().len();
     outcomes(&cells, |_| (0..every).collect())
 }
 
 /// Random cells with a few policies each.
-fn random() -> Vec<Outcome> {
-    let cells: Vec<Cell> = (0..DRAWN).map(|number| drawn(SEED, number)).collect();
+fn random() -> Vec<OutageOutcome> {
+    let cells: Vec<OutageCell> = (0..DRAWN).map(|number| drawn(SEED, number)).collect();
     outcomes(&cells, |index| (index * TURN..(index + 1) * TURN).collect())
 }
 
 #[test]
 fn with_outages_that_were_found_before_every_policy_ends_what_one_channel_ends() {
-    none_of(&with(&[Verdict::Never], &before()));
+    none_of(&with(&[OutageVerdict::Never], &before()));
 }
 
 #[test]
 fn with_outages_that_were_found_before_policies_that_choose_a_path_are_no_later_than_one_channel() {
-    let late = with(&[Verdict::Late, Verdict::Never], &before());
-    let chosen: Vec<Outcome> =
+    let late = with(&[OutageVerdict::Late, OutageVerdict::Never], &before());
+    let chosen: Vec<OutageOutcome> =
         late.into_iter().filter(|outcome| !IN_TURN.contains(&outcome.policy.as_str())).collect();
     none_of(&chosen);
 }
 
 #[test]
 fn with_random_outages_every_policy_ends_what_one_channel_ends() {
-    none_of(&with(&[Verdict::Never], &random()));
+    none_of(&with(&[OutageVerdict::Never], &random()));
 }
 
 #[test]
 fn with_random_outages_policies_that_choose_a_path_are_later_than_one_channel_in_few_cells() {
-    let chosen: Vec<Outcome> =
+    let chosen: Vec<OutageOutcome> =
         random().into_iter().filter(|outcome| !IN_TURN.contains(&outcome.policy.as_str())).collect();
-    let late = with(&[Verdict::Late, Verdict::Never], &chosen);
+    let late = with(&[OutageVerdict::Late, OutageVerdict::Never], &chosen);
     assert!(chosen.len() > 300, "{} cells", chosen.len());
     if late.len() * LATE > chosen.len() {
         none_of(&late);
@@ -92,5 +92,5 @@ fn with_random_outages_policies_that_choose_a_path_are_later_than_one_channel_in
 #[test]
 #[ignore = "the goal: of cells with random outages 4 % are late still, with policies that place in turn 8 %"]
 fn with_outages_no_policy_is_later_than_the_better_channel_alone() {
-    none_of(&with(&[Verdict::Late, Verdict::Never], &[before(), random()].concat()));
+    none_of(&with(&[OutageVerdict::Late, OutageVerdict::Never], &[before(), random()].concat()));
 }

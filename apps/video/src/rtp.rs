@@ -44,11 +44,11 @@ impl Packetizer {
     }
 
     /// The packets of picture `number`, taken `since` the start; a key picture refers to none before it.
-    pub fn packets(&mut self, number: u32, since: Duration, picture: (&[u8], Picture)) -> Vec<Vec<u8>> {
+    pub fn packets(&mut self, number: u32, since: Duration, picture: (&[u8], PictureKind)) -> Vec<Vec<u8>> {
         let (data, kind) = picture;
         let ticks = since.as_nanos() * u128::from(CLOCK) / 1_000_000_000;
         let timestamp = self.origin.wrapping_add(ticks as u32);
-        let refers = if kind == Picture::Key { 0 } else { REFERS };
+        let refers = if kind == PictureKind::Key { 0 } else { REFERS };
         let parts = data.chunks(self.most - HEADER - DESCRIPTOR);
         let last = parts.len().saturating_sub(1);
         let mut packets = Vec::with_capacity(parts.len());
@@ -73,7 +73,7 @@ impl Packetizer {
 
 /// The kind of a picture, by its references.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Picture {
+pub enum PictureKind {
     /// To nothing before it.
     Key,
     /// To pictures before it.
@@ -111,7 +111,7 @@ mod tests {
         let packets = packetizer(HEADER + 3 + 10).packets(
             0x1_8005,
             Duration::from_millis(100),
-            (&picture, Picture::Inter),
+            (&picture, PictureKind::Inter),
         );
         let bytes: Vec<u8> = packets.iter().flat_map(|packet| packet[HEADER + 3..].to_vec()).collect();
         assert_eq!((packets.len(), bytes), (3, picture));
@@ -126,15 +126,15 @@ mod tests {
 
     #[test]
     fn a_key_picture_refers_to_nothing() {
-        let packets = packetizer(1200).packets(0, Duration::ZERO, (&[1], Picture::Key));
+        let packets = packetizer(1200).packets(0, Duration::ZERO, (&[1], PictureKind::Key));
         assert_eq!((packets.len(), packets[0][12]), (1, 0x8c));
-        assert!(packetizer(0).packets(0, Duration::ZERO, (&[], Picture::Key)).is_empty());
-        assert_eq!(packetizer(0).packets(0, Duration::ZERO, (&[1, 2], Picture::Key)).len(), 2);
+        assert!(packetizer(0).packets(0, Duration::ZERO, (&[], PictureKind::Key)).is_empty());
+        assert_eq!(packetizer(0).packets(0, Duration::ZERO, (&[1, 2], PictureKind::Key)).len(), 2);
     }
 
     #[test]
     fn other_bytes_are_no_packet() {
-        let packets = packetizer(1200).packets(0, Duration::ZERO, (&[1], Picture::Key));
+        let packets = packetizer(1200).packets(0, Duration::ZERO, (&[1], PictureKind::Key));
         assert!(is_packet(&packets[0]));
         assert!(!is_packet(&packets[0][..11]));
         // RFC 5761, §4: a sender report has the type 200, whose lower seven bits are 72.

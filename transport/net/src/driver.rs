@@ -1,7 +1,7 @@
 //! The task that moves an endpoint: datagrams in, events and datagrams out, deadlines met.
 
 use crate::shared::{IoStats, Progress, Shared};
-use crate::socket::{Buffers, Refusal, Socket};
+use crate::socket::{Buffers, OversizedDatagram, Socket};
 use crate::timer::Timer;
 use crate::workers::Neighbours;
 use hvq_transport::connection::{Datagram, Transmit};
@@ -106,7 +106,7 @@ impl Driver {
             if let Some(neighbours) = &self.neighbours {
                 state.core.take_strays().iter().for_each(|stray| neighbours.show(stray));
             }
-            for Refusal { tuple, size } in refused {
+            for OversizedDatagram { tuple, size } in refused {
                 state.core.on_refused(tuple, size, now);
             }
             let progress = state.drive(now, (OUTPUTS, BYTES), &mut self.outgoing);
@@ -155,7 +155,7 @@ impl Driver {
     }
 
     /// Takes the datagrams that sockets refused to send since the last call because they were too large.
-    fn take_refused(&mut self) -> Vec<Refusal> {
+    fn take_refused(&mut self) -> Vec<OversizedDatagram> {
         if std::mem::replace(&mut self.errors, self.stats.send_errors) == self.stats.send_errors {
             return Vec::new();
         }

@@ -49,12 +49,12 @@ pub(crate) struct Socket {
     /// Datagrams in one call at most that get their class so.
     marked_segments: AtomicUsize,
     /// Datagrams that the interface refused as too large, until the driver asks.
-    refused: Mutex<Vec<Refusal>>,
+    refused: Mutex<Vec<OversizedDatagram>>,
 }
 
 /// Datagrams of `size` bytes over `tuple` are larger than what the interface takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct OversizedDatagram {
     /// The addresses.
     pub(crate) tuple: FourTuple,
     /// The size in bytes of UDP payload.
@@ -188,13 +188,13 @@ impl Socket {
     fn note_refusal(&self, transmit: &Transmit, size: usize) {
         let tuple = FourTuple { local: transmit.local, remote: transmit.remote };
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if refused.len() < REFUSALS && !refused.contains(&Refusal { tuple, size }) {
-            refused.push(Refusal { tuple, size });
+        if refused.len() < REFUSALS && !refused.contains(&OversizedDatagram { tuple, size }) {
+            refused.push(OversizedDatagram { tuple, size });
         }
     }
 
     /// Takes the datagrams that were refused for their size since the last call.
-    pub(crate) fn take_refused(&self) -> Vec<Refusal> {
+    pub(crate) fn take_refused(&self) -> Vec<OversizedDatagram> {
         std::mem::take(&mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -5,7 +5,7 @@ use crate::output::{self, Console, check_distinct, check_writable};
 use clap::Args;
 use hvq::transport::congestion::Algorithm;
 use hvq_emulation::TraceName;
-use hvq_live::demo::{self, Options, Scheme};
+use hvq_live::demo::{self, DemoOptions, Scheme};
 use hvq_live::objects::chosen;
 use hvq_program::files::write;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(crate) async fn run(arguments: Box<DemoArguments>, console: Console) -> Resu
     check_distinct("--schemes", &schemes)?;
     check_writable(&arguments.out)?;
     arguments.json.as_deref().map_or(Ok(()), check_writable)?;
-    let options = Options {
+    let options = DemoOptions {
         pages,
         embb: arguments.embb,
         schemes: arguments.schemes.clone(),

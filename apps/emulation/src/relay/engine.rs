@@ -29,7 +29,7 @@ pub(super) struct QueuedDatagram {
     payload: Bytes,
 }
 
-pub(super) struct Engine {
+pub(super) struct RelayEngine {
     listener: RelaySocket,
     wakened: UnixStream,
     shared: Arc<Shared>,
@@ -47,7 +47,7 @@ enum Ready {
     Waker,
 }
 
-impl Engine {
+impl RelayEngine {
     pub(super) fn new(
         options: RelayOptions,
         listener: RelaySocket,

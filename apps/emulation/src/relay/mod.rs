@@ -23,11 +23,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub use channel::EmulatedChannel;
-use engine::Engine;
 use engine::QueuedDatagram;
+use engine::RelayEngine;
 pub use quinn_udp::EcnCodepoint;
 pub use socket::{Buffers, Datagram, RelaySocket};
-use statistics::Counters;
+use statistics::RelayCounters;
 pub use statistics::RelayStatistics;
 
 use crate::channel::{Channel, Direction};
@@ -143,9 +143,9 @@ impl Relay {
         let shared = Arc::new(Shared {
             start: Instant::now(),
             stopping: AtomicBool::new(false),
-            state: Mutex::new(State { channel, counters: Counters::new() }),
+            state: Mutex::new(State { channel, counters: RelayCounters::new() }),
         });
-        let engine = Engine::new(options, listener, wakened, Arc::clone(&shared));
+        let engine = RelayEngine::new(options, listener, wakened, Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("hvq-relay".to_owned()).spawn(move || engine.run())?;
         Ok(RelayHandle { local_addr, shared, waker, thread: Some(thread) })
     }
@@ -227,7 +227,7 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     channel: Channel<QueuedDatagram>,
-    counters: Counters,
+    counters: RelayCounters,
 }
 
 impl Shared {

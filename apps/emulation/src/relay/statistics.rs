@@ -26,7 +26,7 @@ pub struct RelayStatistics {
 }
 
 impl RelayStatistics {
-    pub(super) fn new<T: Clone>(channel: &Channel<T>, counters: &Counters) -> Self {
+    pub(super) fn new<T: Clone>(channel: &Channel<T>, counters: &RelayCounters) -> Self {
         let (up, down) = (channel.link(Direction::Up), channel.link(Direction::Down));
         Self {
             up: up.statistics().clone(),
@@ -43,14 +43,14 @@ impl RelayStatistics {
 
 /// The relay's own part of the counters.
 #[derive(Debug)]
-pub(super) struct Counters {
+pub(super) struct RelayCounters {
     pub(super) lateness: Times,
     pub(super) clients: usize,
     pub(super) refused: Count,
     pub(super) unsent: Count,
 }
 
-impl Counters {
+impl RelayCounters {
     pub(super) fn new() -> Self {
         Self { lateness: Times::new(), clients: 0, refused: Count::default(), unsent: Count::default() }
     }

@@ -1,6 +1,6 @@
 //! Certificates and keys, read and tried now, so that what is wrong with them is found before anything starts.
 
-use super::file::{File, Source};
+use super::file::{File, SourceText};
 use super::{ConfigError, Overrides};
 use boring::x509::X509;
 use hvq::{Identity, ServerTls, TlsConfigError};
@@ -8,7 +8,11 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 
 /// Returns the identity of the gateway: its certificate and key.
-pub(super) fn identity(source: &Source, file: &File, overrides: &Overrides) -> Result<Identity, ConfigError> {
+pub(super) fn identity(
+    source: &SourceText,
+    file: &File,
+    overrides: &Overrides,
+) -> Result<Identity, ConfigError> {
     match &overrides.identity {
         Some(Identity::Files { chain, key }) => {
             let identity = Identity::Pem { chain: contents(chain)?, key: contents(key)? };
@@ -38,7 +42,7 @@ pub(super) fn identity(source: &Source, file: &File, overrides: &Overrides) -> R
 }
 
 /// The certificates of authorities in the file that a field names.
-pub(super) fn authorities(source: &Source, path: &Spanned<PathBuf>) -> Result<Vec<u8>, ConfigError> {
+pub(super) fn authorities(source: &SourceText, path: &Spanned<PathBuf>) -> Result<Vec<u8>, ConfigError> {
     let pem = read(source, path)?;
     match holds_certificates(&pem) {
         true => Ok(pem),
@@ -74,7 +78,7 @@ fn is_of_key(error: &TlsConfigError) -> bool {
     }
 }
 
-fn read(source: &Source, path: &Spanned<PathBuf>) -> Result<Vec<u8>, ConfigError> {
+fn read(source: &SourceText, path: &Spanned<PathBuf>) -> Result<Vec<u8>, ConfigError> {
     std::fs::read(path.get_ref())
         .map_err(|error| source.wrong(path, format!("cannot read {}: {error}", path.get_ref().display())))
 }

@@ -28,11 +28,11 @@ pub(super) struct File {
     pub(super) early_data: Option<bool>,
     pub(super) transport: Transport,
     pub(super) log: Log,
-    pub(super) limits: Limits,
-    pub(super) timeouts: Timeouts,
+    pub(super) limits: LimitsTable,
+    pub(super) timeouts: TimeoutsTable,
     pub(super) host: Vec<Spanned<Host>>,
-    pub(super) proxy: Option<Spanned<Proxy>>,
-    pub(super) tunnel: Option<Spanned<Tunnel>>,
+    pub(super) proxy: Option<Spanned<ProxyTable>>,
+    pub(super) tunnel: Option<Spanned<TunnelTable>>,
     pub(super) workers: Option<NonZeroU16>,
     pub(super) persistent_keys: Option<Spanned<PathBuf>>,
     pub(super) quic_lb: Option<Spanned<QuicLb>>,
@@ -67,7 +67,7 @@ pub(super) struct Log {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Limits {
+pub(super) struct LimitsTable {
     pub(super) header: Option<Text<Positive<Size>>>,
     pub(super) body: Option<Text<Size>>,
     pub(super) connections: Option<NonZeroUsize>,
@@ -81,7 +81,7 @@ pub(super) struct Limits {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Timeouts {
+pub(super) struct TimeoutsTable {
     pub(super) header: Option<Text<Positive<Time>>>,
     pub(super) connect: Option<Text<Positive<Time>>>,
     pub(super) first_byte: Option<Text<Positive<Time>>>,
@@ -127,7 +127,7 @@ pub enum HostHeader {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Proxy {
+pub(super) struct ProxyTable {
     pub(super) allow: Vec<Text<Destination>>,
     pub(super) tokens: Option<Spanned<PathBuf>>,
     pub(super) client_ca: Option<Spanned<PathBuf>>,
@@ -141,7 +141,7 @@ pub(super) struct Proxy {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Tunnel {
+pub(super) struct TunnelTable {
     pub(super) routes: Vec<IpNet>,
     pub(super) device: Option<Spanned<String>>,
     pub(super) network: Option<u8>,
@@ -151,12 +151,12 @@ pub(super) struct Tunnel {
 
 /// A file that was read, with its text, which errors point into.
 #[derive(Debug, Default)]
-pub(super) struct Source {
+pub(super) struct SourceText {
     pub(super) name: String,
     pub(super) text: String,
 }
 
-impl Source {
+impl SourceText {
     /// Reads `path` and what it says.
     pub(super) fn read(path: &Path) -> Result<(Self, File), ConfigError> {
         let name = path.display().to_string();

@@ -332,7 +332,7 @@ impl Config {
     /// Something cannot be read, is wrong or is missing: the error names file, line and field.
     pub fn load(path: Option<&Path>, overrides: &Overrides) -> Result<Self, ConfigError> {
         let (source, file) = match path {
-            Some(path) => file::Source::read(path)?,
+            Some(path) => file::SourceText::read(path)?,
             None => Default::default(),
         };
         resolve::resolve(&source, file, overrides)

@@ -1,7 +1,7 @@
 //! The clients that may go through the gateway, and their destinations: nobody and nowhere by default.
 
 use super::certificates::{authorities, authorities_in};
-use super::file::{Proxy, Source, Tunnel};
+use super::file::{ProxyTable, SourceText, TunnelTable};
 use super::resolve::instead;
 use super::{ConfigError, Overrides, ProxyConfig, TunnelConfig};
 use crate::clients::Clients;
@@ -30,8 +30,8 @@ const NETWORK: u8 = 200;
 
 /// The proxy is closed unless somebody says where it leads, and then only for those who know a token or hold a certificate.
 pub(super) fn proxy(
-    source: &Source,
-    file: Option<Spanned<Proxy>>,
+    source: &SourceText,
+    file: Option<Spanned<ProxyTable>>,
     overrides: &Overrides,
 ) -> Result<Option<ProxyConfig>, ConfigError> {
     if file.is_none() && overrides.allow.is_empty() && overrides.routes.is_empty() {
@@ -61,8 +61,8 @@ pub(super) fn proxy(
 }
 
 fn clients(
-    source: &Source,
-    file: Option<&Spanned<Proxy>>,
+    source: &SourceText,
+    file: Option<&Spanned<ProxyTable>>,
     overrides: &Overrides,
 ) -> Result<Clients, ConfigError> {
     let written = file.map(Spanned::get_ref);
@@ -95,8 +95,8 @@ fn clients(
 
 /// Tunnels are for those whom `proxy` lets through, if it is there.
 pub(super) fn tunnel(
-    source: &Source,
-    file: Option<Spanned<Tunnel>>,
+    source: &SourceText,
+    file: Option<Spanned<TunnelTable>>,
     proxy: Option<&ProxyConfig>,
     overrides: &Overrides,
 ) -> Result<Option<TunnelConfig>, ConfigError> {

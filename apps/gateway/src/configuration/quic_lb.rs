@@ -1,7 +1,7 @@
 //! Connection IDs that a load balancer can read, as they are configured.
 
 use super::ConfigError;
-use super::file::{QuicLb, Source};
+use super::file::{QuicLb, SourceText};
 use hvq::{FirstOctet, QuicLbConfig};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ pub struct QuicLbOverrides {
 
 /// Returns the settings of file and flags together; nothing unless one of them names a server.
 pub(super) fn resolve(
-    source: &Source,
+    source: &SourceText,
     file: Option<Spanned<QuicLb>>,
     overrides: &QuicLbOverrides,
 ) -> Result<Option<QuicLbConfig>, ConfigError> {

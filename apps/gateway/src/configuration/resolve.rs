@@ -2,7 +2,7 @@
 //! starting.
 
 use super::certificates::{authorities, identity};
-use super::file::{File, Host, Source};
+use super::file::{File, Host, SourceText};
 use super::values::{Positive, Size, Text, Time};
 use super::{
     Config, ConfigError, DEFAULT_LISTEN, Format, HostConfig, LimitOverrides, Limits, LogConfig, Overrides,
@@ -28,7 +28,7 @@ use toml::Spanned;
 /// Sizes of datagrams that may be asked for, in bytes of UDP payload.
 const DATAGRAMS: RangeInclusive<usize> = 1_200..=LARGEST_PAYLOAD;
 
-pub(super) fn resolve(source: &Source, file: File, overrides: &Overrides) -> Result<Config, ConfigError> {
+pub(super) fn resolve(source: &SourceText, file: File, overrides: &Overrides) -> Result<Config, ConfigError> {
     let largest_datagram = largest_datagram(source, file.transport.largest_datagram.as_ref())?;
     let identity = identity(source, &file, overrides)?;
     let hosts = hosts(source, file.host, overrides)?;
@@ -84,7 +84,7 @@ pub(super) fn resolve(source: &Source, file: File, overrides: &Overrides) -> Res
 
 /// The file of keys, which is sound or can be made.
 fn persistent_keys(
-    source: &Source,
+    source: &SourceText,
     said: Option<Spanned<PathBuf>>,
     overrides: &Overrides,
 ) -> Result<Option<PathBuf>, ConfigError> {
@@ -148,14 +148,14 @@ fn some_time(text: &Option<Text<Positive<Time>>>, default: Duration) -> Duration
 }
 
 /// The largest datagram that is tried: every path carries 1200 bytes (RFC 9000 §14), and UDP over IPv4 no more than 65,507.
-fn largest_datagram(source: &Source, said: Option<&Spanned<Text<Size>>>) -> Result<usize, ConfigError> {
+fn largest_datagram(source: &SourceText, said: Option<&Spanned<Text<Size>>>) -> Result<usize, ConfigError> {
     let Some(said) = said else { return Ok(*DATAGRAMS.end()) };
     let size = usize::try_from(said.get_ref().0.0).ok().filter(|size| DATAGRAMS.contains(size));
     let (least, most) = (DATAGRAMS.start(), DATAGRAMS.end());
     size.ok_or_else(|| source.wrong(said, format!("a datagram has {least} to {most} bytes")))
 }
 
-fn limits(file: &super::file::Limits, said: LimitOverrides) -> Limits {
+fn limits(file: &super::file::LimitsTable, said: LimitOverrides) -> Limits {
     let default = Limits::default();
     let count = |said: Option<NonZeroUsize>, file: Option<NonZeroUsize>, default| {
         said.or(file).map_or(default, NonZeroUsize::get)
@@ -175,7 +175,7 @@ fn limits(file: &super::file::Limits, said: LimitOverrides) -> Limits {
     }
 }
 
-fn timeouts(file: &super::file::Timeouts) -> Timeouts {
+fn timeouts(file: &super::file::TimeoutsTable) -> Timeouts {
     let default = Timeouts::default();
     Timeouts {
         header: some_time(&file.header, default.header),
@@ -188,7 +188,7 @@ fn timeouts(file: &super::file::Timeouts) -> Timeouts {
 }
 
 fn hosts(
-    source: &Source,
+    source: &SourceText,
     hosts: Vec<Spanned<Host>>,
     overrides: &Overrides,
 ) -> Result<Vec<HostConfig>, ConfigError> {

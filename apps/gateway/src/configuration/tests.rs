@@ -1,5 +1,5 @@
 use super::*;
-use crate::configuration::file::Source;
+use crate::configuration::file::SourceText;
 use std::fs;
 
 struct Fixture(tempfile::TempDir);
@@ -356,10 +356,10 @@ fn damaged_files_never_do_more_than_be_refused() {
         "listen = ['127.0.0.1:1']\n[limits]\nheader = '16KiB'\n[transport]\nscheduler = 'hvc'\n{HOST}"
     );
     for end in 0..text.len() {
-        let _either = Source::parse("a".to_owned(), text[..end].to_owned());
+        let _either = SourceText::parse("a".to_owned(), text[..end].to_owned());
         for other in ['\0', '"', '[', '9', '\u{e4}'] {
             let damaged = format!("{}{other}{}", &text[..end], &text[end + 1..]);
-            if let Err(error) = Source::parse("a".to_owned(), damaged) {
+            if let Err(error) = SourceText::parse("a".to_owned(), damaged) {
                 assert!(matches!(error, ConfigError::Field { line: 1.., .. }), "{error}");
             }
         }

@@ -11,13 +11,16 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 const CHUNK: usize = 64 << 10;
 
 /// A tunnel through the gateway that is open, or the status that the gateway answered with instead.
-pub(crate) enum Tunnel {
+pub(crate) enum TunnelAnswer {
     Open(Box<Open>),
     Refused(StatusCode),
 }
 
 /// Asks the gateway for a tunnel to `authority`, `HOST:PORT` (RFC 9114 §4.4).
-pub(crate) async fn tunnel(link: &Arc<Link>, authority: http::uri::Authority) -> Result<Tunnel, LinkError> {
+pub(crate) async fn tunnel(
+    link: &Arc<Link>,
+    authority: http::uri::Authority,
+) -> Result<TunnelAnswer, LinkError> {
     let mut request = Request::new(());
     *request.method_mut() = Method::CONNECT;
     let mut parts = http::uri::Parts::default();
@@ -25,7 +28,7 @@ pub(crate) async fn tunnel(link: &Arc<Link>, authority: http::uri::Authority) ->
     *request.uri_mut() = Uri::from_parts(parts).expect("an authority alone is what CONNECT asks for");
     let mut open = link.open(request).await?;
     let status = open.stream.recv_response().await?.status();
-    Ok(if status.is_success() { Tunnel::Open(Box::new(open)) } else { Tunnel::Refused(status) })
+    Ok(if status.is_success() { TunnelAnswer::Open(Box::new(open)) } else { TunnelAnswer::Refused(status) })
 }
 
 /// Carries bytes both ways until both ends are done or one breaks off.

@@ -3,7 +3,7 @@
 mod body;
 mod fields;
 
-use crate::proxy::carry::{Tunnel, carry, tunnel};
+use crate::proxy::carry::{TunnelAnswer, carry, tunnel};
 use crate::proxy::link::{Link, Open};
 use crate::proxy::metrics;
 use crate::proxy::pac::{self, Offer};
@@ -32,7 +32,7 @@ const STREAMS: u32 = 256;
 type Content = UnsyncBoxBody<Bytes, h3::error::StreamError>;
 
 /// The state that all local connections share.
-pub(crate) struct Service {
+pub(crate) struct LocalService {
     pub(crate) link: Arc<Link>,
     /// The address on which the proxy listens.
     pub(crate) address: SocketAddr,
@@ -42,7 +42,7 @@ pub(crate) struct Service {
 /// Serves one connection to its end.
 pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    service: Arc<Service>,
+    service: Arc<LocalService>,
 ) -> io::Result<()> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
@@ -55,7 +55,7 @@ pub(crate) async fn serve(
     served.map_err(|error| io::Error::other(error.to_string()))
 }
 
-impl Service {
+impl LocalService {
     async fn answer(&self, request: Request<Incoming>) -> Response<Content> {
         if request.method() == Method::CONNECT {
             return self.connect(request).await;
@@ -107,7 +107,7 @@ impl Service {
             return text(StatusCode::BAD_REQUEST, "CONNECT needs a host and a port\n".to_owned());
         };
         match tunnel(&self.link, authority).await {
-            Ok(Tunnel::Open(open)) => {
+            Ok(TunnelAnswer::Open(open)) => {
                 let upgrade = hyper::upgrade::on(&mut request);
                 tokio::spawn(async move {
                     match upgrade.await {
@@ -117,7 +117,7 @@ impl Service {
                 });
                 Response::new(Full::default().map_err(|never| match never {}).boxed_unsync())
             }
-            Ok(Tunnel::Refused(status)) => {
+            Ok(TunnelAnswer::Refused(status)) => {
                 text(fields::status(status), format!("the gateway answered {status}\n"))
             }
             Err(error) => text(StatusCode::BAD_GATEWAY, format!("{error}\n")),

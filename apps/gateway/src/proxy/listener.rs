@@ -1,6 +1,6 @@
 //! The port that local programs connect to, and which language each speaks there.
 
-use crate::proxy::http::{self, Service};
+use crate::proxy::http::{self, LocalService};
 use crate::proxy::link::Link;
 use crate::proxy::pac::Offer;
 use crate::proxy::socks::{self, Ends};
@@ -81,7 +81,7 @@ impl Proxy {
         let listener = TcpListener::bind(options.listen).await.map_err(unusable)?;
         let address = listener.local_addr().map_err(unusable)?;
         let offer = if tls.is_some() { Offer::Tls } else { Offer::Plain };
-        let service = Service { link: options.link.clone(), address, offer };
+        let service = LocalService { link: options.link.clone(), address, offer };
         let accepting = tokio::spawn(accept(listener, Arc::new(service), tls));
         Ok(Self { address, link: options.link, accepting })
     }
@@ -127,7 +127,7 @@ fn acceptor(identity: &TlsIdentity) -> Result<SslAcceptor, ProxyError> {
     Ok(builder.build())
 }
 
-async fn accept(listener: TcpListener, service: Arc<Service>, tls: Option<SslAcceptor>) {
+async fn accept(listener: TcpListener, service: Arc<LocalService>, tls: Option<SslAcceptor>) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS));
     // Connections end with the task that accepts them.
     let mut connections = JoinSet::new();
@@ -156,7 +156,7 @@ async fn accept(listener: TcpListener, service: Arc<Service>, tls: Option<SslAcc
     }
 }
 
-async fn serve(stream: TcpStream, service: Arc<Service>, tls: Option<SslAcceptor>) -> io::Result<()> {
+async fn serve(stream: TcpStream, service: Arc<LocalService>, tls: Option<SslAcceptor>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut first = [0];
     timeout(PATIENCE, stream.peek(&mut first)).await.map_err(|_| io::ErrorKind::TimedOut)??;

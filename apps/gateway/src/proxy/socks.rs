@@ -4,7 +4,7 @@ mod udp;
 
 pub(crate) use udp::Ends;
 
-use crate::proxy::carry::{Tunnel, carry, tunnel};
+use crate::proxy::carry::{TunnelAnswer, carry, tunnel};
 use crate::proxy::link::Link;
 use http::StatusCode;
 use http::uri::Authority;
@@ -82,12 +82,12 @@ pub(crate) async fn serve(
         Err(reply) => return reply.send(&mut stream).await,
     };
     match tunnel(link, target).await {
-        Ok(Tunnel::Open(open)) => {
+        Ok(TunnelAnswer::Open(open)) => {
             Reply::Succeeded.send(&mut stream).await?;
             carry(stream, *open).await;
             Ok(())
         }
-        Ok(Tunnel::Refused(status)) => Reply::to(status).send(&mut stream).await,
+        Ok(TunnelAnswer::Refused(status)) => Reply::to(status).send(&mut stream).await,
         Err(error) => {
             tracing::warn!(%error, "no tunnel");
             Reply::Failed.send(&mut stream).await

@@ -16,4 +16,4 @@ mod spread;
 
 pub use error::{LoadError, PageError};
 pub use loader::{Loader, Request, THINK_SCALE, Timing};
-pub use page::{Event, Kind, Object, ObjectId, Page, Priority, Recorded, SERVER_WAIT_LIMIT, Trigger};
+pub use page::{Event, Object, ObjectId, ObjectKind, Page, Priority, Recorded, SERVER_WAIT_LIMIT, Trigger};

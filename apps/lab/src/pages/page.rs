@@ -69,7 +69,7 @@ pub struct Object {
     /// A small number for each host.
     pub domain: u32,
     /// The kind of object.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     /// The media type, empty if unknown.
     pub mime: String,
     /// Bytes of the response on the wire, compressed.
@@ -107,14 +107,14 @@ impl Object {
 
     /// Returns true if a part of it is already of use (the incremental parameter of RFC 9218 §4.2): images.
     pub fn incremental(&self) -> bool {
-        self.kind == Kind::Image
+        self.kind == ObjectKind::Image
     }
 }
 
 /// The kind of an object (Chrome's resource type).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[expect(missing_docs, reason = "the names are those of the resource types")]
-pub enum Kind {
+pub enum ObjectKind {
     Document,
     Stylesheet,
     Script,

@@ -2,25 +2,25 @@
 
 use crate::pages::PageError;
 use crate::pages::fields::{Fields, Source};
-use crate::pages::page::{Event, Kind, Object, ObjectId, Page, Priority, Recorded, Trigger};
+use crate::pages::page::{Event, Object, ObjectId, ObjectKind, Page, Priority, Recorded, Trigger};
 use serde_json::Value;
 use std::path::Path;
 
 /// The format that `data/pages/README.md` describes.
 const SCHEMA: &str = "hvc-page/1";
 
-const KINDS: [(&str, Kind); 11] = [
-    ("document", Kind::Document),
-    ("stylesheet", Kind::Stylesheet),
-    ("script", Kind::Script),
-    ("image", Kind::Image),
-    ("font", Kind::Font),
-    ("media", Kind::Media),
-    ("xhr", Kind::Xhr),
-    ("fetch", Kind::Fetch),
-    ("ping", Kind::Ping),
-    ("preflight", Kind::Preflight),
-    ("other", Kind::Other),
+const KINDS: [(&str, ObjectKind); 11] = [
+    ("document", ObjectKind::Document),
+    ("stylesheet", ObjectKind::Stylesheet),
+    ("script", ObjectKind::Script),
+    ("image", ObjectKind::Image),
+    ("font", ObjectKind::Font),
+    ("media", ObjectKind::Media),
+    ("xhr", ObjectKind::Xhr),
+    ("fetch", ObjectKind::Fetch),
+    ("ping", ObjectKind::Ping),
+    ("preflight", ObjectKind::Preflight),
+    ("other", ObjectKind::Other),
 ];
 
 const PRIORITIES: [(&str, Priority); 5] = [

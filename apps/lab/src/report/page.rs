@@ -7,7 +7,7 @@ pub(super) const BASE: &str = include_str!("base.css");
 
 /// The parts of a page besides its sections.
 #[derive(Clone, Copy, Debug)]
-pub struct Page<'a> {
+pub struct ReportPage<'a> {
     /// The title.
     pub title: &'a str,
     /// A sentence below it, as HTML.
@@ -18,7 +18,7 @@ pub struct Page<'a> {
     pub script: &'a str,
 }
 
-impl Page<'_> {
+impl ReportPage<'_> {
     /// The page with `body` below the title.
     pub fn html(&self, body: &str) -> String {
         let Self { title, lead, style, script } = self;

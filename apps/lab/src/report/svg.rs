@@ -150,7 +150,7 @@ pub fn escape(text: &str) -> String {
 
 /// A linear axis from 0.
 #[derive(Clone, Copy, Debug)]
-pub struct Axis {
+pub struct LinearAxis {
     /// The value at the end.
     pub most: f64,
     /// The position of 0.
@@ -159,7 +159,7 @@ pub struct Axis {
     pub end: f64,
 }
 
-impl Axis {
+impl LinearAxis {
     /// Returns the position of `value`.
     pub fn at(self, value: f64) -> f64 {
         self.origin + (self.end - self.origin) * value / self.most.max(f64::MIN_POSITIVE)
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn ticks_are_round_numbers() {
-        let axis = |most| Axis { most, origin: 0.0, end: 100.0 };
+        let axis = |most| LinearAxis { most, origin: 0.0, end: 100.0 };
         assert_eq!(axis(1234.0).ticks(4), [0.0, 500.0, 1000.0]);
         assert_eq!(axis(2.0).ticks(4), [0.0, 0.5, 1.0, 1.5, 2.0]);
         assert_eq!(axis(0.0).ticks(4).first(), Some(&0.0));

@@ -42,7 +42,7 @@ const TAIL: Duration = Duration::from_millis(4_000);
 /// The programs that are tried.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Client {
+pub enum TriedProgram {
     /// HTTP/1.1 requests through `hvq proxy` and `hvq gateway`.
     Proxy,
     /// The C example `requests` with the C example `echo`.
@@ -51,7 +51,7 @@ pub enum Client {
 
 /// The plan of the experiment.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ChaosPlan {
     /// The policies of both ends.
     pub policies: Vec<Policy>,
     /// The events.
@@ -68,9 +68,9 @@ pub struct Plan {
 
 /// A try.
 #[derive(Clone, Debug, Serialize)]
-pub struct Outcome {
+pub struct Try {
     /// The programs.
-    pub client: Client,
+    pub client: TriedProgram,
     /// The policy.
     pub policy: String,
     /// The event.
@@ -85,7 +85,7 @@ pub struct Outcome {
     pub problem: Option<String>,
 }
 
-impl Outcome {
+impl Try {
     /// Returns true if answers ceased, or the longest gap was longer than `most` seconds beyond the time without any
     /// path.
     pub fn is_longer_than(&self, most: f64) -> bool {
@@ -96,14 +96,14 @@ impl Outcome {
 
 /// A try that is to be made.
 struct Task {
-    client: Client,
+    client: TriedProgram,
     policy: Policy,
     event: Event,
 }
 
 /// Makes every try until `observer` says to end; those that cannot be made say why.
-pub fn run(plan: &Plan, observer: Observer<'_>) -> Vec<Outcome> {
-    let clients = [Some(Client::Proxy), plan.examples.as_ref().map(|_| Client::Example)];
+pub fn run(plan: &ChaosPlan, observer: Observer<'_>) -> Vec<Try> {
+    let clients = [Some(TriedProgram::Proxy), plan.examples.as_ref().map(|_| TriedProgram::Example)];
     let mut tasks = Vec::new();
     for client in clients.into_iter().flatten() {
         for policy in &plan.policies {
@@ -117,11 +117,11 @@ pub fn run(plan: &Plan, observer: Observer<'_>) -> Vec<Outcome> {
 }
 
 impl Task {
-    fn outcome(&self, plan: &Plan) -> Outcome {
+    fn outcome(&self, plan: &ChaosPlan) -> Try {
         let made = self.attempt(plan);
         let problem = made.as_ref().err().map(LiveError::to_string);
         let gaps = made.unwrap_or_default();
-        Outcome {
+        Try {
             client: self.client,
             policy: self.policy.to_string(),
             event: self.event,
@@ -132,13 +132,13 @@ impl Task {
         }
     }
 
-    fn attempt(&self, plan: &Plan) -> Result<Gaps, LiveError> {
+    fn attempt(&self, plan: &ChaosPlan) -> Result<Gaps, LiveError> {
         let (files, network) = (folder()?, Network::new(&plan.launcher)?);
         let steps = self.event.steps();
         let last = steps.last().map(|step| step.at).unwrap_or_default();
         let time = SETTLE + last + TAIL;
         let pair = Pair { hvq: &plan.hvq, policy: self.policy, folder: files.path(), network: &network };
-        if let (Client::Example, Some(examples)) = (self.client, &plan.examples) {
+        if let (TriedProgram::Example, Some(examples)) = (self.client, &plan.examples) {
             let (_server, asking, begin) = pair.examples(examples, time)?;
             play(&network, &steps, begin)?;
             return asking.gaps(time);

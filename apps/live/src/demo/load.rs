@@ -3,7 +3,7 @@
 use super::Plan;
 use super::page_load;
 use super::recording::Recording;
-use super::results::{ChannelUse, FrameCount, Load, ObjectTiming, Outcome, Series};
+use super::results::{ChannelUse, FrameCount, Load, LoadOutcome, ObjectTiming, Series};
 use super::scheme::{ChannelName, Scheme};
 use super::stage::{Client, Relays, Server};
 use hvq::{Connection, PathId};
@@ -36,10 +36,10 @@ pub(super) async fn load(plan: &Plan, page: &Page, scheme: Scheme, moment: Momen
     let mut loader = Loader::new(page, THINK_SCALE, 1.0);
     let outcome = match timeout(LIMIT, page_load::run(&client, &mut loader, page, start)).await {
         Ok(Ok(())) => {
-            Outcome::LoadedMs(milliseconds(loader.page_load_time().unwrap_or_else(|| start.elapsed())))
+            LoadOutcome::LoadedMs(milliseconds(loader.page_load_time().unwrap_or_else(|| start.elapsed())))
         }
-        Ok(Err(failure)) => Outcome::Failed(failure.line()),
-        Err(_) => Outcome::Failed(format!("not loaded after {LIMIT:?}")),
+        Ok(Err(failure)) => LoadOutcome::Failed(failure.line()),
+        Err(_) => LoadOutcome::Failed(format!("not loaded after {LIMIT:?}")),
     };
     let channels = usage(&relays, &client, &server);
     let connect_ms = client.connect_time().map(milliseconds).unwrap_or_default();

@@ -12,7 +12,7 @@ mod stage;
 mod summary;
 
 pub use report::html;
-pub use results::Results;
+pub use results::DemoResults;
 pub use scheme::Scheme;
 pub use summary::text;
 
@@ -26,7 +26,7 @@ use hvq_program::tls::SelfSigned;
 use indicatif::{ProgressBar, ProgressStyle};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use results::{Load, Outcome, PageFacts, Setup};
+use results::{Load, LoadOutcome, PageFacts, Setup};
 use std::time::{Duration, Instant};
 
 /// No further repetition is begun if it would probably end later than this after the start.
@@ -34,7 +34,7 @@ const BUDGET: Duration = Duration::from_secs(100);
 
 /// The extent of a demo.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct DemoOptions {
     /// The pages.
     pub pages: Vec<Page>,
     /// The trace that eMBB follows.
@@ -63,7 +63,7 @@ struct Plan {
 ///
 /// # Errors
 /// A server, a channel or a client cannot be started. Loads that fail are part of the results.
-pub async fn run(options: &Options, console: Console) -> Result<Results, Failure> {
+pub async fn run(options: &DemoOptions, console: Console) -> Result<DemoResults, Failure> {
     let channels = Channels::new(options.embb);
     let certificate = SelfSigned::new(&[stage::HOST.to_owned()])?;
     let plan = Plan { channels, certificate, congestion: options.congestion, seed: options.seed };
@@ -79,8 +79,8 @@ pub async fn run(options: &Options, console: Console) -> Result<Results, Failure
     Ok(results(&plan, options, loads))
 }
 
-async fn load_all(plan: &Plan, options: &Options, console: Console) -> Result<Vec<Load>, Failure> {
-    let Options { pages, schemes, .. } = options;
+async fn load_all(plan: &Plan, options: &DemoOptions, console: Console) -> Result<Vec<Load>, Failure> {
+    let DemoOptions { pages, schemes, .. } = options;
     let repeat = usize::from(options.repetitions);
     let bar = bar(pages.len() * schemes.len() * repeat, console);
     let mut dice = StdRng::seed_from_u64(options.seed);
@@ -101,8 +101,8 @@ async fn load_all(plan: &Plan, options: &Options, console: Console) -> Result<Ve
                 bar.set_message(format!("{} with {}", page.id, scheme.label()));
                 let load = load::load(plan, page, *scheme, load::Moment { repetition, offset }).await?;
                 said.push_str(&match &load.outcome {
-                    Outcome::LoadedMs(time) => format!("  {} {time:.0} ms", scheme.label()),
-                    Outcome::Failed(reason) => format!("  {} failed ({reason})", scheme.label()),
+                    LoadOutcome::LoadedMs(time) => format!("  {} {time:.0} ms", scheme.label()),
+                    LoadOutcome::Failed(reason) => format!("  {} failed ({reason})", scheme.label()),
                 });
                 loads.push(load);
                 bar.inc(1);
@@ -124,7 +124,7 @@ fn bar(loads: usize, console: Console) -> ProgressBar {
     bar
 }
 
-fn results(plan: &Plan, options: &Options, loads: Vec<Load>) -> Results {
+fn results(plan: &Plan, options: &DemoOptions, loads: Vec<Load>) -> DemoResults {
     let facts = |page: &Page| {
         let before = page.objects.iter().filter(|object| object.before_onload);
         PageFacts {
@@ -134,7 +134,7 @@ fn results(plan: &Plan, options: &Options, loads: Vec<Load>) -> Results {
             bytes: before.map(|object| object.size).sum(),
         }
     };
-    Results {
+    DemoResults {
         version: env!("CARGO_PKG_VERSION"),
         setup: Setup {
             trace: plan.channels.trace.to_string(),

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// Everything that was measured, and how.
 #[derive(Clone, Debug, Serialize)]
-pub struct Results {
+pub struct DemoResults {
     /// The version of this program.
     pub(super) version: &'static str,
     /// The setup of the measurement.
@@ -18,7 +18,7 @@ pub struct Results {
     pub(super) loads: Vec<Load>,
 }
 
-impl Results {
+impl DemoResults {
     /// The number of loads.
     pub fn loads(&self) -> usize {
         self.loads.len()
@@ -78,7 +78,7 @@ pub(super) struct Load {
     /// The start of the load in the trace, in seconds.
     pub(super) offset_s: f64,
     /// The page load time in milliseconds, or why there is none.
-    pub(super) outcome: Outcome,
+    pub(super) outcome: LoadOutcome,
     /// From the start to the end of the handshake, in milliseconds.
     pub(super) connect_ms: f64,
     /// The times of each object.
@@ -90,7 +90,7 @@ pub(super) struct Load {
 /// The outcome of a load.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Outcome {
+pub(super) enum LoadOutcome {
     /// The page was there after this time, in milliseconds.
     LoadedMs(f64),
     /// It never was.
@@ -101,8 +101,8 @@ impl Load {
     /// The page load time in milliseconds.
     pub(super) fn load_time(&self) -> Option<f64> {
         match self.outcome {
-            Outcome::LoadedMs(milliseconds) => Some(milliseconds),
-            Outcome::Failed(_) => None,
+            LoadOutcome::LoadedMs(milliseconds) => Some(milliseconds),
+            LoadOutcome::Failed(_) => None,
         }
     }
 

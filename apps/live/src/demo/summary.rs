@@ -1,6 +1,6 @@
 //! Means, percentiles and improvements, and the table of them.
 
-use super::results::{FrameCount, Load, Results};
+use super::results::{DemoResults, FrameCount, Load};
 use super::scheme::{ChannelName, Scheme};
 use hvq_emulation::samples::{mean, nearest_rank, sorted};
 use hvq_program::output::bytes;
@@ -38,13 +38,13 @@ impl SchemeSummary {
 }
 
 /// The summaries of all schemes, in the order of the results.
-pub(super) fn summaries(results: &Results) -> Vec<SchemeSummary> {
+pub(super) fn summaries(results: &DemoResults) -> Vec<SchemeSummary> {
     let baseline = counting(results, Scheme::BASELINE);
     let baseline = (!baseline.is_empty()).then(|| mean(&times(&baseline)));
     results.schemes.iter().map(|scheme| summary(results, *scheme, baseline)).collect()
 }
 
-fn summary(results: &Results, scheme: Scheme, baseline: Option<f64>) -> SchemeSummary {
+fn summary(results: &DemoResults, scheme: Scheme, baseline: Option<f64>) -> SchemeSummary {
     let loads = counting(results, scheme);
     let times = times(&loads);
     let of_scheme = results.loads.iter().filter(|load| load.scheme == scheme);
@@ -82,7 +82,7 @@ fn summary(results: &Results, scheme: Scheme, baseline: Option<f64>) -> SchemeSu
 }
 
 /// The loads with `scheme` of those pages and repetitions that every scheme loaded: means of others do not compare.
-fn counting(results: &Results, scheme: Scheme) -> Vec<&Load> {
+fn counting(results: &DemoResults, scheme: Scheme) -> Vec<&Load> {
     let failed = |load: &Load| {
         results.loads.iter().any(|other| {
             other.page == load.page && other.repetition == load.repetition && other.load_time().is_none()
@@ -96,7 +96,7 @@ fn times(loads: &[&Load]) -> Vec<f64> {
 }
 
 /// The mean load time of each page with each scheme, in milliseconds; `None` if every load failed.
-pub(super) fn by_page(results: &Results) -> Vec<(String, Vec<Option<f64>>)> {
+pub(super) fn by_page(results: &DemoResults) -> Vec<(String, Vec<Option<f64>>)> {
     let of = |page: &str, scheme: Scheme| {
         let loads = results.loads.iter().filter(|load| load.page == page && load.scheme == scheme);
         let times: Vec<f64> = loads.filter_map(Load::load_time).collect();
@@ -107,7 +107,7 @@ pub(super) fn by_page(results: &Results) -> Vec<(String, Vec<Option<f64>>)> {
 }
 
 /// Tables for a terminal.
-pub fn text(results: &Results) -> String {
+pub fn text(results: &DemoResults) -> String {
     let summaries = summaries(results);
     let mut lines = vec![format!(
         "{:<12} {:>10} {:>10} {:>12} {:>12} {:>12} {:>7} {:>6}",
@@ -134,7 +134,7 @@ pub fn text(results: &Results) -> String {
     lines.join("\n")
 }
 
-fn page_lines(results: &Results) -> Vec<String> {
+fn page_lines(results: &DemoResults) -> Vec<String> {
     let heads: String = results.schemes.iter().map(|scheme| format!("{:>12}", scheme.label())).collect();
     let mut lines = vec![format!("{:<32}{heads}", "mean PLT in ms by page")];
     for ((id, times), page) in by_page(results).into_iter().zip(&results.pages) {

@@ -1,7 +1,7 @@
 //! Millions of requests to one gateway: whether any fails, and whether it grows.
 
 use super::generator::Generator;
-use super::server::Server;
+use super::server::ServerProcess;
 use super::{SIZES, Subject, prepare};
 use crate::error::LiveError;
 use crate::observer::Observer;
@@ -34,7 +34,7 @@ pub fn run(tools: &Tools, requests: u64, observer: Observer<'_>) -> Result<Vec<T
     let files = folder()?;
     let setup = prepare(tools, files.path())?;
     let generator = Generator { h2load: tools.h2load()?, folder: files.path().to_owned() };
-    let mut server = Server::start(&setup, Some((Subject::Files, 0)))?;
+    let mut server = ServerProcess::start(&setup, Some((Subject::Files, 0)))?;
     let (mut turns, mut left) = (Vec::new(), requests);
     while left > 0 && observer.goes_on() {
         let wanted = left.min(TURN);

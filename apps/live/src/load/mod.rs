@@ -10,13 +10,13 @@ use crate::observer::Observer;
 use crate::tools::{Tools, folder};
 use generator::Generator;
 use serde::Serialize;
-use server::{Server, Setup};
+use server::{ServerProcess, ServerSetup};
 use std::fs;
 use std::path::Path;
 
 /// The plan of the requests.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct LoadPlan {
     /// Rounds, in each of which every server has its turn.
     pub rounds: u32,
     /// Requests of a round for small files.
@@ -109,14 +109,14 @@ impl Round {
 ///
 /// # Errors
 /// Nginx or h2load is not there, or a server does not start.
-pub fn run(tools: &Tools, plan: &Plan, observer: Observer<'_>) -> Result<Vec<Round>, LiveError> {
+pub fn run(tools: &Tools, plan: &LoadPlan, observer: Observer<'_>) -> Result<Vec<Round>, LiveError> {
     let files = folder()?;
     let setup = prepare(tools, files.path())?;
     let generator = Generator { h2load: tools.h2load()?, folder: files.path().to_owned() };
-    let origin = Server::start(&setup, None)?;
+    let origin = ServerProcess::start(&setup, None)?;
     let mut servers = Vec::new();
     for subject in Subject::ALL {
-        servers.push((subject, Server::start(&setup, Some((subject, origin.port)))?));
+        servers.push((subject, ServerProcess::start(&setup, Some((subject, origin.port)))?));
     }
     let mut rounds = Vec::new();
     for size in SIZES {
@@ -156,12 +156,18 @@ pub fn run(tools: &Tools, plan: &Plan, observer: Observer<'_>) -> Result<Vec<Rou
     Ok(rounds)
 }
 
-fn prepare(tools: &Tools, files: &Path) -> Result<Setup, LiveError> {
+fn prepare(tools: &Tools, files: &Path) -> Result<ServerSetup, LiveError> {
     let root = files.join("root");
     fs::create_dir(&root).map_err(cannot("make a folder"))?;
     for size in SIZES {
         fs::write(root.join(size.name), vec![b'.'; size.bytes as usize]).map_err(cannot("write a file"))?;
     }
     let (identity, _) = nginx::identity(files)?;
-    Ok(Setup { hvq: tools.hvq.clone(), nginx: tools.nginx()?, root, identity, folder: files.to_owned() })
+    Ok(ServerSetup {
+        hvq: tools.hvq.clone(),
+        nginx: tools.nginx()?,
+        root,
+        identity,
+        folder: files.to_owned(),
+    })
 }

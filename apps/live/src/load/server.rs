@@ -16,7 +16,7 @@ const START: Duration = Duration::from_secs(10);
 const TICKS: f64 = 100.0;
 
 /// The files that servers are started with.
-pub(super) struct Setup {
+pub(super) struct ServerSetup {
     pub(super) hvq: PathBuf,
     pub(super) nginx: PathBuf,
     pub(super) root: PathBuf,
@@ -25,7 +25,7 @@ pub(super) struct Setup {
 }
 
 /// A running server; dropping it ends it.
-pub(super) struct Server {
+pub(super) struct ServerProcess {
     child: Child,
     /// The port on which it answers: TCP for an origin, else UDP.
     pub(super) port: u16,
@@ -41,9 +41,9 @@ pub(super) fn placed(index: usize) -> Vec<String> {
     words
 }
 
-impl Server {
+impl ServerProcess {
     /// Starts `subject` in front of the origin at this port, or an origin: Nginx with plain HTTP.
-    pub(super) fn start(setup: &Setup, subject: Option<(Subject, u16)>) -> Result<Self, LiveError> {
+    pub(super) fn start(setup: &ServerSetup, subject: Option<(Subject, u16)>) -> Result<Self, LiveError> {
         let port = free_port()?;
         let name = subject.map_or("origin", |(subject, _)| match subject {
             Subject::Nginx => "nginx",
@@ -120,7 +120,7 @@ fn ticks_in(stat: &str) -> Option<f64> {
     Some(user.parse::<f64>().ok()? + system.parse::<f64>().ok()?)
 }
 
-impl Server {
+impl ServerProcess {
     /// Fails if it has ended.
     pub(super) fn lasts(&mut self) -> Result<(), LiveError> {
         match self.child.try_wait() {
@@ -136,7 +136,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // It may have ended.
         let _killed = self.child.kill();
@@ -144,7 +144,7 @@ impl Drop for Server {
     }
 }
 
-impl Setup {
+impl ServerSetup {
     fn nginx(&self, folder: &Path, (plain, secure): (Vec<String>, Vec<String>)) -> Result<String, LiveError> {
         let identity = (!secure.is_empty()).then(|| self.identity.clone());
         let site = NginxConfig { root: self.root.clone(), plain, secure, identity, more: String::new() };

@@ -23,7 +23,7 @@ const ADDRESS: &str = "192.0.2.7";
 
 /// The plan of the experiment.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ProgramsPlan {
     /// eMBB, as of `hvq run --embb`.
     pub embb: String,
     /// The duration of a bulk transfer, in seconds.
@@ -32,7 +32,7 @@ pub struct Plan {
 
 /// A program with one way over the channels.
 #[derive(Clone, Debug, Serialize)]
-pub struct Outcome {
+pub struct ProgramOutcome {
     /// The program that was run.
     pub program: &'static str,
     /// The way of its packets over the channels.
@@ -68,7 +68,11 @@ struct Program {
 ///
 /// # Errors
 /// The system fails, or there is no Nginx.
-pub fn run(tools: &Tools, plan: &Plan, observer: Observer<'_>) -> Result<Vec<Outcome>, LiveError> {
+pub fn run(
+    tools: &Tools,
+    plan: &ProgramsPlan,
+    observer: Observer<'_>,
+) -> Result<Vec<ProgramOutcome>, LiveError> {
     let files = folder()?;
     fs::write(files.path().join("file"), vec![b'.'; SIZE]).map_err(cannot("write a file"))?;
     let mut outcomes = Vec::new();
@@ -79,7 +83,7 @@ pub fn run(tools: &Tools, plan: &Plan, observer: Observer<'_>) -> Result<Vec<Out
                 return Ok(outcomes);
             }
             (observer.say)(&format!("{}, {way}", program.name));
-            let failed = |failure: String| Outcome {
+            let failed = |failure: String| ProgramOutcome {
                 program: program.name,
                 way,
                 seconds: None,
@@ -99,7 +103,7 @@ pub fn run(tools: &Tools, plan: &Plan, observer: Observer<'_>) -> Result<Vec<Out
     Ok(outcomes)
 }
 
-fn programs(tools: &Tools, plan: &Plan, files: &Path) -> Result<Vec<Program>, LiveError> {
+fn programs(tools: &Tools, plan: &ProgramsPlan, files: &Path) -> Result<Vec<Program>, LiveError> {
     let site = NginxConfig {
         root: files.to_owned(),
         plain: vec!["[::]:8080 ipv6only=off".to_owned()],
@@ -137,10 +141,10 @@ fn timed(command: &str) -> String {
 
 fn try_one(
     tools: &Tools,
-    plan: &Plan,
+    plan: &ProgramsPlan,
     program: &Program,
     (way, options): (&'static str, &[&str]),
-) -> Result<Outcome, LiveError> {
+) -> Result<ProgramOutcome, LiveError> {
     let scratch = folder()?;
     let mut all = vec!["--embb".to_owned(), plan.embb.clone()];
     all.extend(options.iter().map(|option| (*option).to_owned()));
@@ -159,7 +163,7 @@ fn try_one(
     }
     let took = ended.output.lines().find_map(|line| line.strip_prefix("took "));
     let log = fs::read_to_string(&ended.packets).map_err(cannot("read the log of packets"))?;
-    Ok(Outcome {
+    Ok(ProgramOutcome {
         program: program.name,
         way,
         seconds: took.and_then(|text| text.parse::<f64>().ok()).map(|nanoseconds| nanoseconds * 1e-9),

@@ -1,7 +1,7 @@
 //! Bars with the values that they are means of.
 
 use hvq_emulation::samples::Mean;
-use hvq_lab::report::svg::{Anchor, Area, Axis, Svg};
+use hvq_lab::report::svg::{Anchor, Area, LinearAxis, Svg};
 
 const WIDTH: f64 = 720.0;
 const LEFT: f64 = 190.0;
@@ -23,7 +23,7 @@ pub(super) fn draw(label: &str, unit: &str, bars: &[Bar]) -> String {
     let bottom = TOP + HEIGHT * bars.len() as f64;
     let mut svg = Svg::new(WIDTH, bottom + 6.0, label);
     let most = bars.iter().flat_map(|bar| bar.values.iter().copied()).fold(0.0, f64::max);
-    let axis = Axis { most, origin: LEFT, end: RIGHT };
+    let axis = LinearAxis { most, origin: LEFT, end: RIGHT };
     for tick in axis.ticks(6) {
         let x = axis.at(tick);
         svg.line(if tick == 0.0 { "axis" } else { "grid" }, (x, TOP - 2.0), (x, bottom));

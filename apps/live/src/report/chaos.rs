@@ -1,33 +1,33 @@
 //! Tables of interfaces that go and come: the longest gap of a request stream by policy and event.
 
 use super::table::Table;
-use crate::chaos::{Client, Event, Outcome};
+use crate::chaos::{Event, TriedProgram, Try};
 
 /// A table for each client, in Markdown: a row for each policy, a column for each event, gaps in seconds.
-pub fn markdown(outcomes: &[Outcome]) -> String {
+pub fn markdown(outcomes: &[Try]) -> String {
     let mut text = String::new();
-    for client in [Client::Proxy, Client::Example] {
-        let own: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.client == client).collect();
+    for client in [TriedProgram::Proxy, TriedProgram::Example] {
+        let own: Vec<&Try> = outcomes.iter().filter(|outcome| outcome.client == client).collect();
         if !own.is_empty() {
             text.push_str(&table(client, &own).markdown());
             text.push('\n');
         }
     }
     let problems = outcomes.iter().filter_map(|outcome| Some((outcome, outcome.problem.as_ref()?)));
-    for (Outcome { client, policy, event, .. }, problem) in problems {
+    for (Try { client, policy, event, .. }, problem) in problems {
         text.push_str(&format!("Not measured: {}, {policy}, {event}: {problem}\n\n", title(*client)));
     }
     text
 }
 
-fn title(client: Client) -> &'static str {
+fn title(client: TriedProgram) -> &'static str {
     match client {
-        Client::Proxy => "hvq proxy and hvq gateway",
-        Client::Example => "the C examples requests and echo",
+        TriedProgram::Proxy => "hvq proxy and hvq gateway",
+        TriedProgram::Example => "the C examples requests and echo",
     }
 }
 
-fn table(client: Client, outcomes: &[&Outcome]) -> Table {
+fn table(client: TriedProgram, outcomes: &[&Try]) -> Table {
     let mut events: Vec<Event> = outcomes.iter().map(|outcome| outcome.event).collect();
     events.sort_unstable();
     events.dedup();
@@ -51,7 +51,7 @@ fn table(client: Client, outcomes: &[&Outcome]) -> Table {
     table
 }
 
-fn entry(outcome: &Outcome) -> String {
+fn entry(outcome: &Try) -> String {
     match (outcome.gap_ms, &outcome.problem) {
         (_, Some(_)) => "not measured".to_owned(),
         (Some(gap), None) => format!("{:.2}", gap / 1e3),
@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn gaps_stand_by_policy_and_event_and_what_was_not_measured_is_said() {
-        let outcome = |policy: &str, event, gap_ms, problem: Option<&str>| Outcome {
-            client: Client::Proxy,
+        let outcome = |policy: &str, event, gap_ms, problem: Option<&str>| Try {
+            client: TriedProgram::Proxy,
             policy: policy.to_owned(),
             event,
             gap_ms,

@@ -10,10 +10,10 @@ mod web;
 use crate::error::LiveError;
 use crate::load::Round;
 use crate::load::endurance::Turn;
-use crate::programs::Outcome;
-use crate::web::{Expected, Load};
+use crate::programs::ProgramOutcome;
+use crate::web::{BrowserLoad, Expected};
 pub use chaos::markdown as chaos;
-use hvq_lab::report::page::{Page, note, section};
+use hvq_lab::report::page::{ReportPage, note, section};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -23,9 +23,9 @@ use table::Table;
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     /// Programs of every day.
-    pub programs: Vec<Outcome>,
+    pub programs: Vec<ProgramOutcome>,
     /// Pages in a browser.
-    pub web: Vec<Load>,
+    pub web: Vec<BrowserLoad>,
     /// The times of the same loads in virtual time.
     pub expected: Vec<Expected>,
     /// Many requests.
@@ -106,7 +106,7 @@ impl Results {
         for line in &self.skipped {
             body.push_str(&note(&format!("Left out: {}", hvq_lab::report::svg::escape(line))));
         }
-        let page = Page {
+        let page = ReportPage {
             title: "Real programs over emulated channels",
             lead: "What <code>hvq lab live</code> measured on this machine, in real time.",
             style: include_str!("style.css"),

@@ -2,11 +2,11 @@
 
 use super::Part;
 use super::table::Table;
-use crate::programs::Outcome;
+use crate::programs::ProgramOutcome;
 use crate::programs::traffic::Traffic;
 
 /// The part about `outcomes`, if there are any.
-pub(super) fn part(outcomes: &[Outcome]) -> Option<Part> {
+pub(super) fn part(outcomes: &[ProgramOutcome]) -> Option<Part> {
     let (first, _) = outcomes.split_first()?;
     let _any = first;
     let heads = [
@@ -45,13 +45,13 @@ pub(super) fn part(outcomes: &[Outcome]) -> Option<Part> {
     })
 }
 
-fn failed(outcome: &Outcome, failure: &str, width: usize) -> Vec<String> {
+fn failed(outcome: &ProgramOutcome, failure: &str, width: usize) -> Vec<String> {
     let mut cells = vec![outcome.program.to_owned(), outcome.way.to_owned(), failure.to_owned()];
     cells.resize(width, String::new());
     cells
 }
 
-fn rows(outcome: &Outcome) -> Vec<Vec<String>> {
+fn rows(outcome: &ProgramOutcome) -> Vec<Vec<String>> {
     let mut channels: Vec<&str> = outcome.traffic.iter().map(|traffic| traffic.channel.as_str()).collect();
     channels.dedup();
     let rows = channels.iter().enumerate().map(|(index, channel)| {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn each_channel_has_a_row_and_failures_say_why() {
-        let outcome = Outcome {
+        let outcome = ProgramOutcome {
             program: "curl",
             way: "dchannel",
             seconds: Some(0.1234),
@@ -125,7 +125,7 @@ mod tests {
             trusted: false,
             failure: None,
         };
-        let missing = Outcome { failure: Some("skipped: x".to_owned()), ..outcome.clone() };
+        let missing = ProgramOutcome { failure: Some("skipped: x".to_owned()), ..outcome.clone() };
         let part = part(&[outcome, missing]).unwrap();
         let text = part.tables[0].markdown();
         assert!(

@@ -5,11 +5,11 @@ use super::bars::{self, Bar};
 use super::programs::bytes;
 use super::table::Table;
 use crate::web::arm::Arm;
-use crate::web::{Expected, Load};
+use crate::web::{BrowserLoad, Expected};
 use hvq_emulation::samples::Mean;
 
 /// The part about `loads`, if there are any, with what virtual time gives for them.
-pub(super) fn part(loads: &[Load], expected: &[Expected]) -> Option<Part> {
+pub(super) fn part(loads: &[BrowserLoad], expected: &[Expected]) -> Option<Part> {
     if loads.is_empty() {
         return None;
     }
@@ -21,7 +21,7 @@ pub(super) fn part(loads: &[Load], expected: &[Expected]) -> Option<Part> {
     Some(Part { title: "Pages in Chromium, served by Nginx", tables, drawings, notes: notes(loads) })
 }
 
-fn notes(loads: &[Load]) -> Vec<String> {
+fn notes(loads: &[BrowserLoad]) -> Vec<String> {
     let mut notes = vec![
         "Page load time: the end of the load event by Chromium's own clock since the navigation began; each load in a new \
          browser and new namespaces, arms in turn. Gains are means over loads of the same page over the same stretch \
@@ -53,12 +53,12 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 }
 
 struct Web<'a> {
-    loads: &'a [Load],
+    loads: &'a [BrowserLoad],
     expected: &'a [Expected],
 }
 
 impl<'a> Web<'a> {
-    fn of(&self, channel: &'a str, arm: Arm) -> impl Iterator<Item = &'a Load> {
+    fn of(&self, channel: &'a str, arm: Arm) -> impl Iterator<Item = &'a BrowserLoad> {
         self.loads.iter().filter(move |load| load.channel == channel && load.arm == arm)
     }
 
@@ -68,8 +68,8 @@ impl<'a> Web<'a> {
 
     /// Returns the gains of loads with `arm` over those over eMBB alone, in per cent.
     fn gains(&self, channel: &'a str, arm: Arm) -> Vec<f64> {
-        let gain = |load: &Load| {
-            let same = |base: &&Load| base.page == load.page && base.repetition == load.repetition;
+        let gain = |load: &BrowserLoad| {
+            let same = |base: &&BrowserLoad| base.page == load.page && base.repetition == load.repetition;
             let base = self.of(channel, Arm::Embb).find(same)?.plt_ms?;
             Some((base - load.plt_ms?) / base * 100.0)
         };
@@ -162,8 +162,8 @@ impl<'a> Web<'a> {
 mod tests {
     use super::*;
 
-    fn load(arm: Arm, page: &str, repetition: u32, plt_ms: f64) -> Load {
-        Load {
+    fn load(arm: Arm, page: &str, repetition: u32, plt_ms: f64) -> BrowserLoad {
+        BrowserLoad {
             page: page.to_owned(),
             channel: "LB-D".to_owned(),
             arm,

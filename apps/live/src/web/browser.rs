@@ -27,7 +27,7 @@ const QUIET: &str = "--headless --no-sandbox --disable-gpu --no-first-run --disa
 
 /// The options by which a browser gets to pages.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct BrowserOptions {
     /// The address of all names below `.test`; no other name is known.
     pub address: String,
     /// The hash of the key that servers are believed by.
@@ -86,8 +86,8 @@ impl Pipes {
     }
 
     /// The command line that becomes the browser.
-    pub fn command(&self, chromium: &Path, options: &Options) -> String {
-        let Options { address, key, more } = options;
+    pub fn command(&self, chromium: &Path, options: &BrowserOptions) -> String {
+        let BrowserOptions { address, key, more } = options;
         let folder = self.folder.display();
         format!(
             "exec '{}' {QUIET} --remote-debugging-pipe --user-data-dir='{folder}/profile' \

@@ -7,7 +7,7 @@
 //! delay, scaled as in virtual time, has passed. A frame whose document is left open holds the load event back until
 //! all is there.
 
-use hvq_lab::pages::{Event, Kind, Object, ObjectId, Page, THINK_SCALE};
+use hvq_lab::pages::{Event, Object, ObjectId, ObjectKind, Page, THINK_SCALE};
 use serde_json::json;
 use std::fmt::Write;
 use std::time::Duration;
@@ -98,7 +98,7 @@ impl BrowserPage {
 }
 
 fn is_document(object: &Object) -> bool {
-    object.kind == Kind::Document && object.status == 200 && object.before_onload
+    object.kind == ObjectKind::Document && object.status == 200 && object.before_onload
 }
 
 fn is_redirect(object: &Object) -> bool {
@@ -117,14 +117,19 @@ enum Element {
 }
 
 impl Element {
-    const fn of(kind: Kind) -> Self {
+    const fn of(kind: ObjectKind) -> Self {
         match kind {
-            Kind::Script => Self::Script,
-            Kind::Stylesheet => Self::Style,
-            Kind::Image => Self::Image,
-            Kind::Font => Self::Font,
-            Kind::Document => Self::Frame,
-            Kind::Media | Kind::Xhr | Kind::Fetch | Kind::Ping | Kind::Preflight | Kind::Other => Self::Fetch,
+            ObjectKind::Script => Self::Script,
+            ObjectKind::Stylesheet => Self::Style,
+            ObjectKind::Image => Self::Image,
+            ObjectKind::Font => Self::Font,
+            ObjectKind::Document => Self::Frame,
+            ObjectKind::Media
+            | ObjectKind::Xhr
+            | ObjectKind::Fetch
+            | ObjectKind::Ping
+            | ObjectKind::Preflight
+            | ObjectKind::Other => Self::Fetch,
         }
     }
 

@@ -23,7 +23,7 @@ const WARM: &str = "warm.html";
 
 /// The plan of the loads: pages, channels, arms and repetitions.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct WebPlan {
     /// The pages.
     pub pages: Vec<Arc<Page>>,
     /// eMBB, as of `hvq run --embb`: traces among them begin elsewhere with each repetition.
@@ -36,7 +36,7 @@ pub struct Plan {
 
 /// One load.
 #[derive(Clone, Debug, Serialize)]
-pub struct Load {
+pub struct BrowserLoad {
     /// The page.
     pub page: String,
     /// eMBB.
@@ -80,7 +80,7 @@ struct Stage {
 ///
 /// # Errors
 /// The system fails, or Nginx or Chromium is not there.
-pub fn run(tools: &Tools, plan: &Plan, observer: Observer<'_>) -> Result<Vec<Load>, LiveError> {
+pub fn run(tools: &Tools, plan: &WebPlan, observer: Observer<'_>) -> Result<Vec<BrowserLoad>, LiveError> {
     let files = folder()?;
     let stage = Stage::new(tools, plan, files.path())?;
     let mut loads = Vec::new();
@@ -103,8 +103,8 @@ pub fn run(tools: &Tools, plan: &Plan, observer: Observer<'_>) -> Result<Vec<Loa
     Ok(loads)
 }
 
-fn described(load: &Load, number: usize, count: usize) -> String {
-    let Load { page, channel, arm, failure, plt_ms, .. } = load;
+fn described(load: &BrowserLoad, number: usize, count: usize) -> String {
+    let BrowserLoad { page, channel, arm, failure, plt_ms, .. } = load;
     let result = match (plt_ms, failure) {
         (_, Some(failure)) => failure.clone(),
         (Some(time), _) => {
@@ -140,7 +140,7 @@ pub fn stretch(channel: &str, repetition: u32) -> String {
 }
 
 impl Stage {
-    fn new(tools: &Tools, plan: &Plan, folder: &Path) -> Result<Self, LiveError> {
+    fn new(tools: &Tools, plan: &WebPlan, folder: &Path) -> Result<Self, LiveError> {
         let chromium = tools.chromium()?;
         let root = folder.join("pages");
         let mut sites = Vec::new();

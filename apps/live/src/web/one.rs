@@ -1,8 +1,8 @@
 //! One load: a shell with everything in it, and a browser that is told to begin.
 
 use super::arm::{Arm, Speech};
-use super::browser::{Options, Pipes, Timing};
-use super::{Load, Stage, WARM, stretch};
+use super::browser::{BrowserOptions, Pipes, Timing};
+use super::{BrowserLoad, Stage, WARM, stretch};
 use crate::error::LiveError;
 use crate::shell::{Packets, Report, Running, Shell};
 use crate::tools::folder;
@@ -23,8 +23,8 @@ const FAR: &str = "100.64.0.1";
 
 impl Stage {
     /// Loads page `page` over `channel`, whose repetition this is, by `arm`.
-    pub(super) fn load(&self, page: usize, (channel, repetition): (&str, u32), arm: Arm) -> Load {
-        let mut load = Load {
+    pub(super) fn load(&self, page: usize, (channel, repetition): (&str, u32), arm: Arm) -> BrowserLoad {
+        let mut load = BrowserLoad {
             page: self.sites[page].id.clone(),
             channel: channel.to_owned(),
             arm,
@@ -82,7 +82,7 @@ impl Stage {
         Ok((timing, report))
     }
 
-    fn options(&self, page: usize, arm: Arm) -> Options {
+    fn options(&self, page: usize, arm: Arm) -> BrowserOptions {
         let more = match arm.speech() {
             Speech::Http2 => vec!["--disable-quic".to_owned()],
             Speech::Http3 => {
@@ -96,7 +96,7 @@ impl Stage {
                 "'--proxy-bypass-list=*.google.com;*.googleapis.com;*.gvt1.com'".to_owned(),
             ],
         };
-        Options { address: FAR.to_owned(), key: self.identity.1.clone(), more }
+        BrowserOptions { address: FAR.to_owned(), key: self.identity.1.clone(), more }
     }
 
     /// Returns the start of the far end's command line.

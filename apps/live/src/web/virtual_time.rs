@@ -1,12 +1,12 @@
 //! Page loads of the browser, repeated in virtual time.
 
 use super::arm::{Arm, Model};
-use super::{Plan, stretch};
+use super::{WebPlan, stretch};
 use crate::error::LiveError;
 use hvq_emulation::ChannelSpec;
-use hvq_lab::experiment::pages::{Belief, Channels, Notes, Order, Run};
+use hvq_lab::experiment::pages::{Belief, Channels, Notes, Order, PageRun};
 use hvq_lab::pages::{Page, THINK_SCALE};
-use hvq_lab::workload::page_load::{Background, Manner, Voice};
+use hvq_lab::workload::page_load::{ApplicationHints, Background, Manner};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub struct Expected {
 ///
 /// # Errors
 /// A channel cannot be read.
-pub fn expected(plan: &Plan) -> Result<Vec<Expected>, LiveError> {
+pub fn expected(plan: &WebPlan) -> Result<Vec<Expected>, LiveError> {
     let mut all = Vec::new();
     for (channel, page, repetition) in cells(plan) {
         for arm in &plan.arms {
@@ -49,7 +49,7 @@ pub fn expected(plan: &Plan) -> Result<Vec<Expected>, LiveError> {
     Ok(all)
 }
 
-fn cells(plan: &Plan) -> impl Iterator<Item = (&String, &Arc<Page>, u32)> {
+fn cells(plan: &WebPlan) -> impl Iterator<Item = (&String, &Arc<Page>, u32)> {
     let pairs = plan.channels.iter().flat_map(|channel| plan.pages.iter().map(move |page| (channel, page)));
     pairs.flat_map(|(channel, page)| (0..plan.repetitions).map(move |repetition| (channel, page, repetition)))
 }
@@ -58,14 +58,14 @@ fn wrong(says: &str) -> LiveError {
     LiveError::Program { program: "hvq lab", says: says.to_owned() }
 }
 
-fn run(page: &Arc<Page>, (channel, repetition): (&str, u32), model: Model) -> Result<Run, LiveError> {
+fn run(page: &Arc<Page>, (channel, repetition): (&str, u32), model: Model) -> Result<PageRun, LiveError> {
     let embb: ChannelSpec = stretch(channel, repetition).parse().map_err(|_| wrong(channel))?;
     let Model { deployment, scheme, congestion } = model;
-    Ok(Run {
+    Ok(PageRun {
         page: page.clone(),
         manner: Manner {
             deployment,
-            voice: Voice::Priorities,
+            voice: ApplicationHints::Priorities,
             think_scale: THINK_SCALE,
             wait_scale: 0.0,
             size_scale: 1.0,
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn every_arm_but_mptcp_has_its_figure_and_both_channels_help() {
-        let plan = Plan {
+        let plan = WebPlan {
             pages: vec![Arc::new(builtin::page("p34").unwrap())],
             channels: vec!["rtt=80ms,rate=60mbit".to_owned()],
             arms: Arm::ALL.to_vec(),

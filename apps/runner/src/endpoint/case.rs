@@ -23,7 +23,7 @@ const CONNECTION_WINDOW: u64 = 256 << 10;
 
 /// A test case as `TESTCASE` names it. Several of the runner's cases share one, as only the network differs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Case {
+pub(crate) enum TestCase {
     /// A small file.
     Handshake,
     /// Files over one connection.
@@ -50,7 +50,7 @@ pub(crate) enum Case {
     ConnectionMigration,
 }
 
-impl Case {
+impl TestCase {
     /// The case of this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Some(match name {

@@ -1,6 +1,6 @@
 //! The client's side: connections as the test case wants them, and a file for each request.
 
-use crate::case::Case;
+use crate::case::TestCase;
 use crate::settings::Settings;
 use crate::{files, hq, http3, secrets};
 use anyhow::{Context, Result, bail, ensure};
@@ -26,7 +26,7 @@ const GLANCE: Duration = Duration::from_millis(2);
 ///
 /// # Errors
 /// Not everything arrived in time.
-pub(crate) async fn run(settings: &Settings, case: Case) -> Result<()> {
+pub(crate) async fn run(settings: &Settings, case: TestCase) -> Result<()> {
     let logs = secrets::logs(settings)?;
     let client = Client::new(settings, case, &logs)?;
     let done = timeout(settings.patience(), client.work()).await;
@@ -45,7 +45,7 @@ struct Request {
 
 /// The state that all connections of the client share.
 pub(crate) struct Client {
-    case: Case,
+    case: TestCase,
     endpoint: Endpoint,
     config: ClientConfig,
     sessions: Arc<MemorySessions>,
@@ -57,7 +57,7 @@ impl Client {
     ///
     /// # Errors
     /// The settings make no sense.
-    pub(crate) fn new(settings: &Settings, case: Case, logs: &Logs) -> Result<Self> {
+    pub(crate) fn new(settings: &Settings, case: TestCase, logs: &Logs) -> Result<Self> {
         let sessions = Arc::new(MemorySessions::default());
         let tls = secrets::client(settings, case, sessions.clone())?;
         let transport = logs.watch(case.transport(settings));
@@ -78,13 +78,13 @@ impl Client {
     /// Something did not arrive.
     pub(crate) async fn work(&self) -> Result<()> {
         match self.case {
-            Case::Multiconnect => {
+            TestCase::Multiconnect => {
                 for request in &self.requests {
                     self.download(std::slice::from_ref(request)).await?;
                 }
                 Ok(())
             }
-            Case::Resumption | Case::ZeroRtt => self.twice().await,
+            TestCase::Resumption | TestCase::ZeroRtt => self.twice().await,
             _ => self.download(&self.requests).await,
         }
     }
@@ -116,7 +116,7 @@ impl Client {
     async fn download(&self, requests: &[Request]) -> Result<()> {
         let first = requests.first().context("there is nothing to download")?;
         let connection = self.connect(&first.url).await?;
-        if self.case == Case::KeyUpdate {
+        if self.case == TestCase::KeyUpdate {
             tokio::spawn(update_keys(connection.clone()));
         }
         self.fetch(&connection, requests).await?;
@@ -150,7 +150,7 @@ impl Client {
     /// Downloads all of `requests` at a time.
     async fn fetch(&self, connection: &Connection, requests: &[Request]) -> Result<()> {
         let mut tasks = JoinSet::new();
-        let http3 = if self.case == Case::Http3 { Some(http3::start(connection).await?) } else { None };
+        let http3 = if self.case == TestCase::Http3 { Some(http3::start(connection).await?) } else { None };
         for request in requests.iter().cloned() {
             let connection = connection.clone();
             let sender = http3.as_ref().map(|(sender, _)| sender.clone());

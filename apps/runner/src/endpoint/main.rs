@@ -22,7 +22,7 @@ const UNSUPPORTED: u8 = 127;
 #[tokio::main]
 async fn main() -> ExitCode {
     let settings = Settings::parse();
-    let Some(case) = case::Case::named(&settings.testcase) else {
+    let Some(case) = case::TestCase::named(&settings.testcase) else {
         eprintln!("hvq-endpoint: test case {:?} is not supported", settings.testcase);
         return ExitCode::from(UNSUPPORTED);
     };

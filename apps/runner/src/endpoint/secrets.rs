@@ -1,6 +1,6 @@
 //! Certificates, key logs and qlog files, where the runner wants them.
 
-use crate::case::Case;
+use crate::case::TestCase;
 use crate::settings::Settings;
 use anyhow::Result;
 use hvq::transport::crypto::session::KeyLog;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 const CURVES: &str = "X25519:P-256:P-384";
 
 /// TLS of a server that speaks HTTP/0.9 and HTTP/3.
-pub(crate) fn server(settings: &Settings, case: Case) -> Result<ServerTls> {
+pub(crate) fn server(settings: &Settings, case: TestCase) -> Result<ServerTls> {
     let identity =
         Identity::Files { chain: settings.certs.join("cert.pem"), key: settings.certs.join("priv.key") };
     let mut builder = ServerTls::builder(identity)
@@ -28,7 +28,11 @@ pub(crate) fn server(settings: &Settings, case: Case) -> Result<ServerTls> {
 }
 
 /// TLS of a client that keeps its tickets in `sessions`.
-pub(crate) fn client(settings: &Settings, case: Case, sessions: Arc<dyn SessionStore>) -> Result<ClientTls> {
+pub(crate) fn client(
+    settings: &Settings,
+    case: TestCase,
+    sessions: Arc<dyn SessionStore>,
+) -> Result<ClientTls> {
     let authority = settings.certs.join("ca.pem");
     let verify = if authority.is_file() { Verify::CaFile(authority) } else { Verify::Insecure };
     let mut builder = ClientTls::builder()

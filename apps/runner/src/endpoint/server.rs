@@ -1,6 +1,6 @@
 //! The server's side: files over whichever protocol the client asks for.
 
-use crate::case::{Case, HQ};
+use crate::case::{HQ, TestCase};
 use crate::settings::Settings;
 use crate::{hq, http3, secrets};
 use anyhow::{Context, Result};
@@ -20,7 +20,7 @@ const GOODBYE: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// The addresses cannot be had, or the certificate is no good.
-pub(crate) async fn run(settings: &Settings, case: Case) -> Result<()> {
+pub(crate) async fn run(settings: &Settings, case: TestCase) -> Result<()> {
     let logs = secrets::logs(settings)?;
     let endpoint = bind(settings, case, &logs)?;
     // One line, so that whoever starts this knows when to go on.
@@ -45,7 +45,7 @@ pub(crate) async fn run(settings: &Settings, case: Case) -> Result<()> {
 ///
 /// # Errors
 /// The addresses cannot be had, or the certificate is no good.
-pub(crate) fn bind(settings: &Settings, case: Case, logs: &Logs) -> Result<Endpoint> {
+pub(crate) fn bind(settings: &Settings, case: TestCase, logs: &Logs) -> Result<Endpoint> {
     let tls = secrets::server(settings, case)?;
     let transport = logs.watch(case.transport(settings));
     let config = ServerConfig { retry: case.retry(), ..ServerConfig::new(tls, Arc::new(transport)) };

@@ -1,6 +1,6 @@
 //! Client and server against each other in one process.
 
-use crate::case::Case;
+use crate::case::TestCase;
 use crate::client::Client;
 use crate::server;
 use crate::settings::{Role, Settings};
@@ -49,7 +49,7 @@ impl World {
     }
 
     /// Downloads `files` as `case` wants it, and compares them.
-    async fn download(&self, case: Case, files: &[(&str, usize)]) {
+    async fn download(&self, case: TestCase, files: &[(&str, usize)]) {
         let server = server::bind(&self.settings(Role::Server, ""), case, &Logs::none()).unwrap();
         let address = server.local_addr().unwrap();
         let accepting = server.clone();
@@ -80,17 +80,17 @@ const FILES: &[(&str, usize)] = &[("a", 20_000), ("b", 0), ("c", 300_000)];
 #[tokio::test]
 async fn every_case_downloads_its_files() {
     for case in [
-        Case::Handshake,
-        Case::Transfer,
-        Case::ChaCha20,
-        Case::KeyUpdate,
-        Case::Retry,
-        Case::Resumption,
-        Case::ZeroRtt,
-        Case::Http3,
-        Case::Multiconnect,
-        Case::Ecn,
-        Case::Version2,
+        TestCase::Handshake,
+        TestCase::Transfer,
+        TestCase::ChaCha20,
+        TestCase::KeyUpdate,
+        TestCase::Retry,
+        TestCase::Resumption,
+        TestCase::ZeroRtt,
+        TestCase::Http3,
+        TestCase::Multiconnect,
+        TestCase::Ecn,
+        TestCase::Version2,
     ] {
         World::new().download(case, FILES).await;
     }
@@ -99,7 +99,7 @@ async fn every_case_downloads_its_files() {
 #[tokio::test]
 async fn a_file_that_is_not_there_is_a_failure() {
     let world = World::new();
-    for case in [Case::Transfer, Case::Http3] {
+    for case in [TestCase::Transfer, TestCase::Http3] {
         let server = server::bind(&world.settings(Role::Server, ""), case, &Logs::none()).unwrap();
         let address = server.local_addr().unwrap();
         let www = world.path("www");
@@ -117,8 +117,8 @@ async fn a_file_that_is_not_there_is_a_failure() {
 
 #[test]
 fn names_of_other_cases_are_not_known() {
-    assert_eq!(Case::named("transfer"), Some(Case::Transfer));
+    assert_eq!(TestCase::named("transfer"), Some(TestCase::Transfer));
     for name in ["", "Transfer", "quick-brown-fox", "versionnegotiation"] {
-        assert_eq!(Case::named(name), None);
+        assert_eq!(TestCase::named(name), None);
     }
 }

@@ -10,7 +10,7 @@ use crate::layers::LAYERS;
 use crate::message::{LayerHeader, Reference};
 use crate::roq;
 use crate::vpx::{Base, Encoder, References, Settings};
-use carriage::{Carrier, Frame};
+use carriage::{Carrier, EncodedPicture};
 use hvq::Connection;
 use hvq_program::failure::{Exit, Failure, OrFail, exit_of};
 use hvq_program::signals::Signals;
@@ -257,7 +257,7 @@ fn encode(
     mut source: Source,
     mut encoder: Encoder,
     most: u32,
-    frames: &mpsc::Sender<Frame>,
+    frames: &mpsc::Sender<EncodedPicture>,
     progress: &Progress,
 ) -> Result<(), Failure> {
     let mut rates = progress.rates();

@@ -56,7 +56,7 @@ pub(super) struct Seen {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// Control (RFC 9114 §6.2.1); whether SETTINGS came.
-    Control(Settings),
+    Control(SettingsProgress),
     /// QPACK encoder stream: it fills a dynamic table, which there is not.
     Encoder,
     /// QPACK decoder stream: it speaks of the dynamic table of this end.
@@ -67,7 +67,7 @@ pub(super) enum Kind {
 
 /// Tells whether SETTINGS came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Settings {
+pub(super) enum SettingsProgress {
     /// They did not come yet: they have to be first.
     Awaited,
     /// They came.
@@ -119,7 +119,7 @@ impl Uni {
     }
 
     /// Takes a frame; `None` if more has to come first.
-    fn frame(&mut self, settings: Settings, seen: &mut Seen) -> Result<Option<()>, Violation> {
+    fn frame(&mut self, settings: SettingsProgress, seen: &mut Seen) -> Result<Option<()>, Violation> {
         if self.skipped > 0 {
             let skipped = usize::try_from(self.skipped).unwrap_or(usize::MAX).min(self.buffer.len());
             self.buffer.advance(skipped);
@@ -130,7 +130,7 @@ impl Uni {
         let Some((length, second)) = varint::get(self.buffer.get(first..).unwrap_or_default()) else {
             return Ok(None);
         };
-        if settings == Settings::Awaited && kind != 0x04 {
+        if settings == SettingsProgress::Awaited && kind != 0x04 {
             return Err(Violation(Code::H3_MISSING_SETTINGS, "the first frame is not SETTINGS"));
         }
         match kind {
@@ -157,10 +157,10 @@ impl Uni {
         if kind != 0x04 {
             return seen.frame(kind, &payload).map(Some);
         }
-        if settings == Settings::Seen {
+        if settings == SettingsProgress::Seen {
             return Err(Violation(Code::H3_FRAME_UNEXPECTED, "SETTINGS twice"));
         }
-        self.kind = Some(Kind::Control(Settings::Seen));
+        self.kind = Some(Kind::Control(SettingsProgress::Seen));
         seen.settings(&payload).map(Some)
     }
 
@@ -205,7 +205,7 @@ impl Uni {
 /// Returns the kind of streams of type `number`, with the state behind it.
 fn kind(number: u64, seen: &mut Seen) -> Result<Kind, Violation> {
     let (kind, index) = match number {
-        0x00 => (Kind::Control(Settings::Awaited), 0),
+        0x00 => (Kind::Control(SettingsProgress::Awaited), 0),
         0x02 => (Kind::Encoder, 1),
         0x03 => (Kind::Decoder, 2),
         // RFC 9114 §6.2.2: only servers push, and only what may be pushed, which is nothing here (§4.6).

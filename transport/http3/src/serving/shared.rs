@@ -1,7 +1,7 @@
 //! The state that all streams of a connection share.
 
 use super::control::{Kind, Offers};
-use super::control::{Seen, Settings, Uni, Violation};
+use super::control::{Seen, SettingsProgress, Uni, Violation};
 use super::{Settings as Own, control};
 use crate::Priorities;
 use h3::error::Code;
@@ -206,7 +206,11 @@ fn poll_stream(
                 stream.stop(Code::H3_STREAM_CREATION_ERROR.value());
                 return Poll::Ready(Ok(()));
             }
-            Some(Kind::Control(Settings::Awaited | Settings::Seen) | Kind::Encoder | Kind::Decoder)
+            Some(
+                Kind::Control(SettingsProgress::Awaited | SettingsProgress::Seen)
+                | Kind::Encoder
+                | Kind::Decoder,
+            )
             | None => {}
         }
     }

@@ -50,12 +50,12 @@ impl Meter {
 
 /// The local addresses of sockets that paths have used.
 #[derive(Debug, Default)]
-pub(super) struct Sockets {
+pub(super) struct UsedSockets {
     /// Each with the time since which no path uses it.
     left: BTreeMap<SocketAddr, Option<Instant>>,
 }
 
-impl Sockets {
+impl UsedSockets {
     /// Takes note of the addresses that paths use now. Returns those that none has used for long.
     pub(super) fn follow(&mut self, used: &[SocketAddr], now: Instant) -> Vec<SocketAddr> {
         for (address, since) in &mut self.left {
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_socket_is_released_once_no_path_has_used_it_for_a_while() {
-        let (mut sockets, start) = (Sockets::default(), Instant::ZERO);
+        let (mut sockets, start) = (UsedSockets::default(), Instant::ZERO);
         assert_eq!(sockets.follow(&[address(1), address(2)], start), []);
         assert_eq!(sockets.follow(&[address(2)], start), []);
         assert!(sockets.is_waiting());
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn paths_that_come_and_go_quickly_leave_a_bounded_number_of_sockets() {
-        let mut sockets = Sockets::default();
+        let mut sockets = UsedSockets::default();
         let mut released = 0;
         for port in 1..1_000 {
             let now = Instant::ZERO + Duration::from_millis(u64::from(port));

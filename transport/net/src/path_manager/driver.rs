@@ -1,7 +1,7 @@
 //! The task of a [`PathManager`](super::PathManager): it carries out plans, and tells the planner what came of them.
 
 use super::PathManagerBuilder;
-use super::accounts::{Meter, Sockets};
+use super::accounts::{Meter, UsedSockets};
 use super::assess::Settings;
 use super::planner::{
     Action, Capacity, Manner, OpenPath, Opening, Origin, Plan, Planner, Refusal, Situation,
@@ -31,7 +31,7 @@ const QUIET: Duration = Duration::from_secs(10);
 const BUSY: Duration = Duration::from_secs(1);
 
 /// The state of the task.
-pub(super) struct Driver {
+pub(super) struct PathManagerTask {
     connection: Weak<Reference>,
     options: PathManagerBuilder,
     rules: watch::Receiver<Arc<Rules>>,
@@ -39,7 +39,7 @@ pub(super) struct Driver {
     paths: PathEvents,
     planner: Planner,
     meter: Meter,
-    sockets: Sockets,
+    sockets: UsedSockets,
     news: Vec<PathManagerEvent>,
 }
 
@@ -52,7 +52,7 @@ enum Wake {
     End,
 }
 
-impl Driver {
+impl PathManagerTask {
     /// A manager of the paths of `connection`.
     pub(super) fn new(
         connection: &Connection,
@@ -68,7 +68,7 @@ impl Driver {
             paths: connection.path_events(),
             planner: Planner::new(),
             meter: Meter::default(),
-            sockets: Sockets::default(),
+            sockets: UsedSockets::default(),
             news: Vec::new(),
         }
     }

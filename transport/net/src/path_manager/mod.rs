@@ -15,7 +15,7 @@ pub use rules::{Condition, Rule, RuleError, Rules, RulesError, Use};
 pub use status::{LinkStatus, LinkUse, PathManagerEvent, PathManagerStatus, Reason};
 
 use self::assess::{Wishes, assess};
-use self::driver::Driver;
+use self::driver::PathManagerTask;
 use crate::{Connection, Link, Links, PathOptions};
 use hvq_transport::connection::Role;
 use std::io;
@@ -122,7 +122,7 @@ impl PathManagerBuilder {
         let rules = watch::Sender::new(Arc::new(std::mem::take(&mut self.rules)));
         let (publisher, status) = watch::channel(Arc::new(PathManagerStatus::default()));
         let events = broadcast::Sender::new(BACKLOG);
-        let mut driver = Driver::new(connection, self, links, rules.subscribe());
+        let mut driver = PathManagerTask::new(connection, self, links, rules.subscribe());
         let pause = driver.step(connection, &publisher);
         let task = tokio::spawn(driver.run(pause, publisher, events.clone()));
         Ok(PathManager { rules, status, events: events.downgrade(), task: task.abort_handle() })

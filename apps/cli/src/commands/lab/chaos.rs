@@ -7,7 +7,7 @@ use crate::output::{self, Console, check_distinct};
 use clap::Args;
 use hvq_emulation::tun::{privilege, program};
 use hvq_lab::experiment::outages::policies;
-use hvq_live::chaos::{self, Event, Examples, Plan};
+use hvq_live::chaos::{self, ChaosPlan, Event, Examples};
 use hvq_live::observer::Observer;
 use hvq_live::report;
 use hvq_scheduler::Policy;
@@ -51,7 +51,7 @@ pub(super) fn prepare() -> Result<(), Failure> {
 }
 
 impl ChaosArguments {
-    fn plan(&self) -> Result<Plan, Failure> {
+    fn plan(&self) -> Result<ChaosPlan, Failure> {
         let or_all = |chosen: &[Event]| if chosen.is_empty() { Event::ALL.to_vec() } else { chosen.to_vec() };
         if let Some(folder) = &self.examples {
             for name in ["echo", "requests"] {
@@ -60,7 +60,7 @@ impl ChaosArguments {
                 there.or_fail(Exit::Usage, || format!("--examples: {}", file.display()))?;
             }
         }
-        Ok(Plan {
+        Ok(ChaosPlan {
             policies: if self.policies.is_empty() { policies() } else { self.policies.clone() },
             events: or_all(&self.events),
             hvq: std::env::current_exe()?,

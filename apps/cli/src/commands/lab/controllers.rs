@@ -7,7 +7,7 @@ use crate::output::{self, Console, check_distinct};
 use clap::Args;
 use hvq::transport::congestion::Algorithm;
 use hvq_emulation::{Probability, TraceName};
-use hvq_lab::experiment::controllers::{Outcome, Plan, Run};
+use hvq_lab::experiment::controllers::{ControllerOutcome, ControllerRun, ControllersPlan};
 use hvq_lab::report::controllers as report;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -57,12 +57,12 @@ pub(crate) struct ControllersArguments {
 const MARKS: [&str; 2] = ["<!-- controllers: begin -->\n", "<!-- controllers: end -->"];
 
 impl ControllersArguments {
-    fn plan(&self) -> Plan {
+    fn plan(&self) -> ControllersPlan {
         let controllers = match self.controllers.is_empty() {
             true => Algorithm::ALL.into(),
             false => self.controllers.clone(),
         };
-        Plan {
+        ControllersPlan {
             controllers,
             rtts: self.rtt.clone(),
             losses: self.loss.clone(),
@@ -82,8 +82,8 @@ pub(super) fn run(arguments: &ControllersArguments, console: Console) -> Result<
     let page = report_in(&arguments.out, REPORT)?;
     let jobs = jobs(arguments.jobs);
     let start = Instant::now();
-    let outcomes = run_all((&runs, jobs), console, Run::outcome, |outcome| {
-        let Outcome { setting, controller, arrangement, goodput, .. } = outcome;
+    let outcomes = run_all((&runs, jobs), console, ControllerRun::outcome, |outcome| {
+        let ControllerOutcome { setting, controller, arrangement, goodput, .. } = outcome;
         format!("{setting}, {controller}, {}: {goodput:.1} Mbit/s", arrangement.label())
     })?;
     let simulated = f64::from(arguments.seconds) * runs.len() as f64;

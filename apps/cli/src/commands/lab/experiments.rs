@@ -19,7 +19,7 @@ pub(super) const RESULTS: &str = "lab-results";
 
 /// Arguments of `hvq lab run`.
 #[derive(Debug, Args)]
-pub(crate) struct RunArguments {
+pub(crate) struct ExperimentsArguments {
     /// Experiments: names of those compiled in (hvq lab list), files, goals for those with the goals about channels as they
     /// are, or all
     #[arg(value_name = "NAME|FILE|goals|all", required = true)]
@@ -55,7 +55,7 @@ enum Existing {
 }
 
 /// Runs what is missing.
-pub(super) fn run(arguments: &RunArguments, console: Console) -> Result<(), Failure> {
+pub(super) fn run(arguments: &ExperimentsArguments, console: Console) -> Result<(), Failure> {
     let scope = match (arguments.quick, arguments.seeds) {
         (true, _) => Scope::Quick,
         (false, Some(repetitions)) => Scope::Repetitions(repetitions),
@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &RunArguments, console: Console) -> Result<(), Fail
 fn run_one(
     definition: &Definition,
     scope: Scope,
-    arguments: &RunArguments,
+    arguments: &ExperimentsArguments,
     (console, interruption): (Console, &Interruption),
 ) -> Result<(), Failure> {
     let open = match arguments.existing {

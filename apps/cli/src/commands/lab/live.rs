@@ -131,12 +131,13 @@ pub(super) fn run(arguments: &LiveArguments, console: Console) -> Result<(), Fai
     let wanted = |which| arguments.experiments.iter().any(|asked| [which, Which::All].contains(asked));
     let mut results = Results::default();
     if wanted(Which::Programs) {
-        let plan = programs::Plan { embb: arguments.other.embb.clone(), bulk_seconds: arguments.other.bulk };
+        let plan =
+            programs::ProgramsPlan { embb: arguments.other.embb.clone(), bulk_seconds: arguments.other.bulk };
         results.programs = results.or_skipped("programs", programs::run(&tools, &plan, observer));
     }
     if wanted(Which::Load) {
         let OtherArguments { rounds, requests, downloads, .. } = arguments.other;
-        let plan = load::Plan { rounds, small_requests: requests, large_requests: downloads };
+        let plan = load::LoadPlan { rounds, small_requests: requests, large_requests: downloads };
         results.load = results.or_skipped("load", load::run(&tools, &plan, observer));
     }
     if arguments.experiments.contains(&Which::Endurance) {
@@ -164,14 +165,14 @@ impl LiveArguments {
     }
 
     /// Returns the browser's plan, once every channel is known to be one.
-    fn plan(&self) -> Result<web::Plan, Failure> {
+    fn plan(&self) -> Result<web::WebPlan, Failure> {
         for (flag, text) in
             self.web.channels.iter().map(|text| ("--channel", text)).chain([("--embb", &self.other.embb)])
         {
             let read = text.parse::<ChannelSpec>();
             read.or_fail(Exit::Usage, || format!("{flag} {text}"))?;
         }
-        Ok(web::Plan {
+        Ok(web::WebPlan {
             pages: chosen(&self.web.pages)?.into_iter().map(Arc::new).collect(),
             channels: self.web.channels.clone(),
             arms: web::possible(&self.arms()).0,

@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Console;
 use clap::{Args, Subcommand};
 use controllers::ControllersArguments;
-use experiments::{MergeArguments, RunArguments, ShowArguments};
+use experiments::{ExperimentsArguments, MergeArguments, ShowArguments};
 use hvq_emulation::TraceError;
 use hvq_lab::experiment::pool;
 use hvq_live::interruption;
@@ -51,7 +51,7 @@ enum Experiment {
     #[cfg(target_os = "linux")]
     Chaos(chaos::ChaosArguments),
     /// Run experiments that are described in files: the figures and tables of the papers, and our own
-    Run(RunArguments),
+    Run(ExperimentsArguments),
     /// Put together the results of several machines, each of which ran a share
     Merge(MergeArguments),
     /// Print the goals and tables of results as text

@@ -5,7 +5,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::{self, Console, check_distinct};
 use clap::Args;
 
-use hvq_lab::experiment::outages::{Cell, Outcome, drawn, named, names, policies};
+use hvq_lab::experiment::outages::{OutageCell, OutageOutcome, drawn, named, names, policies};
 use hvq_lab::report::outages as report;
 use hvq_scheduler::Policy;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ pub(crate) struct OutagesArguments {
 
 impl OutagesArguments {
     /// The cells that were asked for.
-    fn cells(&self) -> Result<Vec<Cell>, Failure> {
+    fn cells(&self) -> Result<Vec<OutageCell>, Failure> {
         if self.cell.is_empty() {
             let named = names().filter_map(|name| named(name, self.seed));
             let numbers = self.first..self.first.saturating_add(self.cells);
@@ -70,7 +70,7 @@ impl OutagesArguments {
     }
 
     /// The command that runs the cell of `outcome` again.
-    fn replay(&self, Outcome { cell, policy, .. }: &Outcome) -> String {
+    fn replay(&self, OutageOutcome { cell, policy, .. }: &OutageOutcome) -> String {
         format!("hvq lab outages --seed {} --cell {cell} --policies {policy} -v", self.seed)
     }
 }
@@ -83,9 +83,10 @@ pub(super) fn run(arguments: &OutagesArguments, console: Console) -> Result<(), 
     check_outputs(&[&arguments.json], (&arguments.write, MARKS))?;
     let jobs = jobs(arguments.jobs);
     let start = Instant::now();
-    let run = |cell: &Cell| cell.outcomes(&policies);
-    let done =
-        |outcomes: &Vec<Outcome>| outcomes.first().map_or_else(String::new, |outcome| outcome.cell.clone());
+    let run = |cell: &OutageCell| cell.outcomes(&policies);
+    let done = |outcomes: &Vec<OutageOutcome>| {
+        outcomes.first().map_or_else(String::new, |outcome| outcome.cell.clone())
+    };
     let outcomes = run_all((&cells, jobs), console, run, done)?.concat();
     if let Some(path) = &arguments.json {
         write_lines(path, &outcomes)?;

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use hvq::transport::congestion::Algorithm;
 use hvq_emulation::TraceName;
 use hvq_lab::experiment::definition::Half;
-use hvq_lab::experiment::pages::{Outcome, Plan, Run, Scheme, Sizes};
+use hvq_lab::experiment::pages::{PageOutcome, PageRun, PagesPlan, Scheme, Sizes};
 use hvq_lab::pages::{Page, THINK_SCALE};
 use hvq_lab::report::pages as report;
 use hvq_lab::workload::page_load::{self, Deployment, Manner};
@@ -103,9 +103,13 @@ impl PagesArguments {
         }
     }
 
-    fn plan(&self) -> Result<Plan, Failure> {
-        let voice = if self.priorities { page_load::Voice::Priorities } else { page_load::Voice::Silent };
-        Ok(Plan {
+    fn plan(&self) -> Result<PagesPlan, Failure> {
+        let voice = if self.priorities {
+            page_load::ApplicationHints::Priorities
+        } else {
+            page_load::ApplicationHints::Silent
+        };
+        Ok(PagesPlan {
             pages: self.pages()?.into_iter().map(Arc::new).collect(),
             sizes: match self.sizes {
                 PageSizes::Captured => Sizes::Captured,
@@ -138,10 +142,12 @@ pub(super) fn run(arguments: &PagesArguments, console: Console) -> Result<(), Fa
     check_outputs(&[&arguments.json], (&arguments.write, MARKS))?;
     let jobs = jobs(arguments.jobs);
     let start = Instant::now();
-    let outcomes =
-        run_all((&runs, jobs), console, Run::outcome, |Outcome { page, channels, scheme, .. }| {
-            format!("{page}, {channels}, {scheme}")
-        })?;
+    let outcomes = run_all(
+        (&runs, jobs),
+        console,
+        PageRun::outcome,
+        |PageOutcome { page, channels, scheme, .. }| format!("{page}, {channels}, {scheme}"),
+    )?;
     if let Some(path) = &arguments.json {
         write_lines(path, &outcomes)?;
     }

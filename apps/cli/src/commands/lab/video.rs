@@ -7,7 +7,7 @@ use crate::output::{self, Console, check_distinct};
 use clap::Args;
 use hvq_emulation::TraceName;
 use hvq_lab::experiment::definition::Half;
-use hvq_lab::experiment::video::{Dark, Plan, Run, Scheme};
+use hvq_lab::experiment::video::{Dark, VideoPlan, VideoRun, VideoScheme};
 use hvq_lab::report::video as report;
 use hvq_video::clip::Clip;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(crate) struct VideoExperimentArguments {
         default_value = "udp:embb,udp:dchannel,udp:priority,embb,below:dchannel,min-rtt,redundant,dchannel,\
                          priority-svc+priorities,xlink+deadlines,hvc,hvc+deadlines"
     )]
-    schemes: Vec<Scheme>,
+    schemes: Vec<VideoScheme>,
     /// eMBB by these traces: MM-S, MM-W, MM-D, LB-S, LB-W, LB-D
     #[arg(long, value_name = "TRACES", value_delimiter = ',', default_value = "MM-D,LB-D")]
     trace: Vec<TraceName>,
@@ -67,9 +67,9 @@ pub(crate) struct VideoExperimentArguments {
 }
 
 impl VideoExperimentArguments {
-    fn plan(&self) -> Result<Plan, Failure> {
+    fn plan(&self) -> Result<VideoPlan, Failure> {
         let from = Duration::from_secs(10);
-        Ok(Plan {
+        Ok(VideoPlan {
             clip: (self.clip.clone(), Arc::new(clip(&self.clip)?)),
             traces: self.trace.clone(),
             schemes: self.schemes.clone(),
@@ -99,7 +99,7 @@ pub(super) fn run(arguments: &VideoExperimentArguments, console: Console) -> Res
     check_outputs(&[&arguments.json, &arguments.figure], (&arguments.write, MARKS))?;
     let jobs = jobs(arguments.jobs);
     let start = Instant::now();
-    let outcomes = run_all((&runs, jobs), console, Run::outcome, |outcome| {
+    let outcomes = run_all((&runs, jobs), console, VideoRun::outcome, |outcome| {
         format!("{}, {}", outcome.channels, outcome.scheme)
     })?;
     if let Some(path) = &arguments.json {

@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::log::{PacketEnd, PacketLog, Record};
-use super::report::{Counters, Report};
+use super::report::{EmulatorCounters, Report};
 use super::{Crossing, QueuedPacket, Shared};
 use crate::tun::packet::{self, Flows, Header};
 
@@ -25,17 +25,17 @@ const LARGEST: usize = 65_535;
 /// The priority of the emulator on the scale of nice(2), whose most urgent end it is.
 const MOST_URGENT: i32 = -20;
 
-pub(super) struct Engine {
+pub(super) struct EmulatorEngine {
     shared: Arc<Shared>,
     wakened: UnixStream,
     crossings: Vec<Crossing>,
-    counters: Counters,
+    counters: EmulatorCounters,
     log: Option<PacketLog>,
     flows: Flows,
     buffer: Box<[u8]>,
 }
 
-impl Engine {
+impl EmulatorEngine {
     pub(super) fn new(
         shared: Arc<Shared>,
         wakened: UnixStream,
@@ -43,7 +43,7 @@ impl Engine {
         log: Option<PacketLog>,
     ) -> Self {
         let buffer = vec![0; LARGEST].into_boxed_slice();
-        let (counters, flows) = (Counters::default(), Flows::default());
+        let (counters, flows) = (EmulatorCounters::default(), Flows::default());
         Self { shared, wakened, crossings, counters, log, flows, buffer }
     }
 

@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 pub use crossing::{Crossing, Network, QueuedPacket};
-use engine::Engine;
+use engine::EmulatorEngine;
 use log::PacketLog;
 pub use report::{ChannelReport, Confidence, Report};
 
@@ -50,7 +50,7 @@ impl Emulator {
         let (waker, wakened) = UnixStream::pair()?;
         wakened.set_nonblocking(true)?;
         let shared = Arc::new(Shared { start: Instant::now(), stopping: AtomicBool::new(false) });
-        let engine = Engine::new(Arc::clone(&shared), wakened, crossings, log);
+        let engine = EmulatorEngine::new(Arc::clone(&shared), wakened, crossings, log);
         let thread =
             std::thread::Builder::new().name("hvq-emulator".to_owned()).spawn(move || engine.run())?;
         Ok(Self { shared, waker, thread: Some(thread) })

@@ -62,14 +62,14 @@ pub struct Report {
 
 /// The emulator's own part of the counters.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct EmulatorCounters {
     pub(super) lateness: Times,
     pub(super) unsent: Count,
     pub(super) unlogged: u64,
 }
 
 impl Report {
-    pub(super) fn new(elapsed: Duration, crossings: &[Crossing], counters: &Counters) -> Self {
+    pub(super) fn new(elapsed: Duration, crossings: &[Crossing], counters: &EmulatorCounters) -> Self {
         let channels = crossings.iter().flat_map(|crossing| {
             let up = crossing.network.statistics(Direction::Up);
             let down = crossing.network.statistics(Direction::Down);

@@ -33,7 +33,7 @@ impl Key {
     }
 
     /// Returns the run's place among the runs of `definition`; `None` if it is none of them.
-    pub(super) fn place(&self, definition: &Definition, subjects: &[String]) -> Option<Place> {
+    pub(super) fn place(&self, definition: &Definition, subjects: &[String]) -> Option<RunPlace> {
         let subject = subjects.iter().position(|known| *known == self.subject)?;
         let scheme = definition.schemes.iter().position(|known| *known == self.scheme)?;
         Some((self.cell_of(definition)?, subject, self.stretch, scheme))
@@ -41,7 +41,7 @@ impl Key {
 }
 
 /// The order of runs: what is compared stands together.
-pub(super) type Place = (Cell, usize, u32, usize);
+pub(super) type RunPlace = (Cell, usize, u32, usize);
 
 /// The record of a run. All of it follows from the experiment and the key.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

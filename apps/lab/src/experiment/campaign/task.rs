@@ -5,7 +5,7 @@ use crate::experiment::controllers;
 use crate::experiment::definition::{
     Axis, Cell, Definition, FlowWorkload, Labelled, Quick, VideoWorkload, Workload,
 };
-use crate::experiment::pages::{Channels, Order, Outcome, Run, Sizes, part, seed_of, stretch};
+use crate::experiment::pages::{Channels, Order, PageOutcome, PageRun, Sizes, part, seed_of, stretch};
 use crate::experiment::video;
 use crate::pages::Page;
 use crate::workload::page_load::{Interaction, Manner, single, upload};
@@ -181,7 +181,7 @@ impl Task {
     /// A download without end (HotNets 2023, Fig. 1).
     fn flow(&self, definition: &Definition, workload: &FlowWorkload) -> Result<Record, TraceError> {
         let Channels { name, embb, urllc } = self.channels(definition)?;
-        let run = controllers::Run {
+        let run = controllers::ControllerRun {
             setting: controllers::Setting { name, embb, urllc },
             controller: definition.matrix.controller[self.cell.at(Axis::Controller)].is,
             arrangement: controllers::Arrangement::of(self.key.scheme)
@@ -212,10 +212,10 @@ impl Task {
         let mut channels = self.channels(definition)?;
         channels.embb = part(&channels.embb, definition.half, (self.key.stretch, time))?;
         let clip = Clip::builtin(&self.key.subject).expect("the clip is compiled in");
-        let run = video::Run {
+        let run = video::VideoRun {
             clip: Arc::new(clip),
             channels,
-            scheme: video::Scheme::Transport(self.key.scheme, workload.tell),
+            scheme: video::VideoScheme::Transport(self.key.scheme, workload.tell),
             frames: video::frames(time),
             repetition: self.key.stretch,
             seed: self.seed(definition),
@@ -228,9 +228,14 @@ impl Task {
     }
 
     /// The load of `page` with these factors on what was recorded.
-    fn page_run(&self, definition: &Definition, page: &Arc<Page>, scales: Scales) -> Result<Run, TraceError> {
+    fn page_run(
+        &self,
+        definition: &Definition,
+        page: &Arc<Page>,
+        scales: Scales,
+    ) -> Result<PageRun, TraceError> {
         let (matrix, at) = (&definition.matrix, |axis| self.cell.at(axis));
-        Ok(Run {
+        Ok(PageRun {
             page: page.clone(),
             manner: Manner {
                 deployment: matrix.deployment[at(Axis::Deployment)].is,
@@ -303,7 +308,7 @@ impl Task {
 }
 
 /// Returns the measured values of a run of `definition`, by name, and the reason for its failure, if it failed.
-fn measured(definition: &Definition, outcome: Outcome) -> (BTreeMap<String, f64>, Option<String>) {
+fn measured(definition: &Definition, outcome: PageOutcome) -> (BTreeMap<String, f64>, Option<String>) {
     let bytes = [("embb_bytes", outcome.embb), ("urllc_bytes", outcome.urllc)];
     let mut values: BTreeMap<String, f64> =
         bytes.into_iter().map(|(name, used)| (name.to_owned(), used.bytes() as f64)).collect();

@@ -9,8 +9,8 @@ mod run;
 mod tests;
 
 pub use arrangement::{Arrangement, Setting};
-pub use outcome::{Milliseconds, Outcome, Queue, Series};
-pub use run::{Run, STEP};
+pub use outcome::{ControllerOutcome, Milliseconds, Queue, Series};
+pub use run::{ControllerRun, STEP};
 
 use hvq_emulation::{ChannelSpec, Probability, TraceName};
 use hvq_transport::congestion::Algorithm;
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// The variations of the experiment. The first round-trip time and the first loss are the base; each other value is
 /// varied alone.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ControllersPlan {
     /// The controllers.
     pub controllers: Vec<Algorithm>,
     /// Round-trip times of eMBB at 60 Mbit/s.
@@ -34,7 +34,7 @@ pub struct Plan {
     pub seed: u64,
 }
 
-impl Plan {
+impl ControllersPlan {
     /// The channels of each setting, without repetitions.
     pub fn settings(&self) -> Vec<Setting> {
         let rtt = self.rtts.first().copied().unwrap_or(Setting::RTT);
@@ -53,11 +53,11 @@ impl Plan {
     }
 
     /// All runs: by setting, then by controller, then by arrangement.
-    pub fn runs(&self) -> Vec<Run> {
+    pub fn runs(&self) -> Vec<ControllerRun> {
         let mut runs = Vec::new();
         for setting in self.settings() {
             for &controller in &self.controllers {
-                runs.extend(Arrangement::ALL.map(|arrangement| Run {
+                runs.extend(Arrangement::ALL.map(|arrangement| ControllerRun {
                     setting: setting.clone(),
                     controller,
                     arrangement,

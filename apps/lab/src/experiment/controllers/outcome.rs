@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The measurements of a run, as a line of JSON. Rates are in Mbit/s, times in milliseconds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct ControllerOutcome {
     /// The name of the setting.
     pub setting: String,
     /// eMBB in its text form.

@@ -2,7 +2,7 @@
 
 use super::arrangement::{Arrangement, Setting, Wires, connect, tell};
 use super::observed::{Observed, RttSample, RttSamples};
-use super::outcome::{Milliseconds, Outcome, Queue, Series, megabits, milliseconds};
+use super::outcome::{ControllerOutcome, Milliseconds, Queue, Series, megabits, milliseconds};
 use crate::workload::bulk::Download;
 use crate::world::Net;
 use hvq_emulation::steer::Branch;
@@ -21,7 +21,7 @@ const DATAGRAM: usize = 1452;
 
 /// The description of a run.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct ControllerRun {
     /// The channels.
     pub setting: Setting,
     /// The controller of every path.
@@ -34,9 +34,9 @@ pub struct Run {
     pub seed: u64,
 }
 
-impl Run {
+impl ControllerRun {
     /// Runs it. Fails if a trace cannot be read; what happens to the connection is part of the outcome.
-    pub fn outcome(&self) -> Result<Outcome, TraceError> {
+    pub fn outcome(&self) -> Result<ControllerOutcome, TraceError> {
         let mut net = Net::new(self.config(), self.config(), self.seed);
         let Wires { first, second } = connect(&mut net, self.arrangement, &self.setting)?;
         net.connect(first);
@@ -55,7 +55,7 @@ impl Run {
         config
     }
 
-    fn measured(&self, net: &Net, observed: &Observed) -> Outcome {
+    fn measured(&self, net: &Net, observed: &Observed) -> ControllerOutcome {
         let (embb, urllc) = self.downlinks(net);
         let delivered = |link: Option<&LinkStatistics>| link.map_or(0, |link| link.left.bytes);
         let (over_embb, over_urllc) = (delivered(Some(embb)), delivered(urllc));
@@ -68,7 +68,7 @@ impl Run {
         samples.retain(|sample| sample.path == bulk);
         let paths = net.server.get().map(|connection| connection.stats().paths).unwrap_or_default();
         let progress = &observed.download.progress;
-        Outcome {
+        ControllerOutcome {
             setting: self.setting.name.clone(),
             embb: self.setting.embb.to_string(),
             urllc: self.setting.urllc.to_string(),

@@ -1,7 +1,7 @@
 use super::*;
 
-fn run(arrangement: Arrangement) -> Run {
-    Run {
+fn run(arrangement: Arrangement) -> ControllerRun {
+    ControllerRun {
         setting: Setting::constant(Setting::RTT, Probability::NEVER),
         controller: Algorithm::Cubic,
         arrangement,
@@ -37,7 +37,7 @@ fn an_outcome_accounts_for_what_was_delivered() {
 #[test]
 fn a_plan_varies_one_thing_at_a_time() {
     let percent = |share: f64| Probability::new(share / 100.0).unwrap();
-    let plan = Plan {
+    let plan = ControllersPlan {
         controllers: vec![Algorithm::Cubic, Algorithm::NewReno],
         rtts: [50, 20, 50].map(Duration::from_millis).into(),
         losses: vec![Probability::NEVER, percent(0.1), percent(1.0)],

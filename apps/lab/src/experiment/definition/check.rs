@@ -51,12 +51,12 @@ pub(super) struct GoalText {
 }
 
 /// The context in which references in a file are checked.
-pub(super) struct Check<'a> {
+pub(super) struct CheckContext<'a> {
     pub(super) schemes: &'a Spanned<Vec<Scheme>>,
     pub(super) matrix: &'a Matrix,
 }
 
-impl Check<'_> {
+impl CheckContext<'_> {
     pub(super) fn lists(&self) -> Result<(), Problem> {
         let schemes = self.schemes.get_ref();
         if schemes.is_empty() {

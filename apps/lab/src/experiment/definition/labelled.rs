@@ -2,7 +2,7 @@
 
 use crate::experiment::links::Links;
 use crate::experiment::pages::{Belief, Order};
-use crate::workload::page_load::{Background, Deployment, Interaction, Voice};
+use crate::workload::page_load::{ApplicationHints, Background, Deployment, Interaction};
 use hvq_emulation::{ChannelSpec, Direction, Probability};
 use hvq_transport::congestion::Algorithm;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
@@ -10,36 +10,36 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// A value that can stand in a list of variations.
-pub trait Setting: Clone {
+pub trait AxisValue: Clone {
     /// Reads its text form; says what is wrong with it.
     fn read(text: &str) -> Result<Self, String>;
 }
 
-impl Setting for ChannelSpec {
+impl AxisValue for ChannelSpec {
     fn read(text: &str) -> Result<Self, String> {
         text.parse().map_err(|error: hvq_emulation::SpecError| error.to_string())
     }
 }
 
-impl Setting for Probability {
+impl AxisValue for Probability {
     fn read(text: &str) -> Result<Self, String> {
         text.parse().map_err(|error: hvq_emulation::QuantityError| error.to_string())
     }
 }
 
-impl Setting for Algorithm {
+impl AxisValue for Algorithm {
     fn read(text: &str) -> Result<Self, String> {
         text.parse().map_err(|error: hvq_transport::congestion::UnknownAlgorithm| error.to_string())
     }
 }
 
-impl Setting for Deployment {
+impl AxisValue for Deployment {
     fn read(text: &str) -> Result<Self, String> {
         text.parse()
     }
 }
 
-impl Setting for Voice {
+impl AxisValue for ApplicationHints {
     fn read(text: &str) -> Result<Self, String> {
         match text {
             "silent" => Ok(Self::Silent),
@@ -49,19 +49,19 @@ impl Setting for Voice {
     }
 }
 
-impl Setting for Belief {
+impl AxisValue for Belief {
     fn read(text: &str) -> Result<Self, String> {
         text.parse()
     }
 }
 
-impl Setting for Links {
+impl AxisValue for Links {
     fn read(text: &str) -> Result<Self, String> {
         text.parse()
     }
 }
 
-impl Setting for Order {
+impl AxisValue for Order {
     fn read(text: &str) -> Result<Self, String> {
         text.parse()
     }
@@ -71,7 +71,7 @@ impl Setting for Order {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bytes(pub u64);
 
-impl Setting for Bytes {
+impl AxisValue for Bytes {
     fn read(text: &str) -> Result<Self, String> {
         let (digits, unit) = match (text.strip_suffix("KB"), text.strip_suffix("MB"), text.strip_suffix('B'))
         {
@@ -88,7 +88,7 @@ impl Setting for Bytes {
     }
 }
 
-impl Setting for Interaction {
+impl AxisValue for Interaction {
     fn read(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
@@ -115,7 +115,7 @@ const MOST_EXCHANGES: u32 = 1000;
 
 /// Reads a number of flows (HotNets 2023, Table 1: two), `download` or `upload` for content without end, or `urllc:50%` for
 /// packets of others that take half of URLLC.
-impl Setting for Background {
+impl AxisValue for Background {
     fn read(text: &str) -> Result<Self, String> {
         match text {
             "download" => Ok(Self::Bulk(Direction::Down)),
@@ -152,14 +152,14 @@ pub struct Labelled<T> {
     pub is: T,
 }
 
-impl<T: Setting> Labelled<T> {
+impl<T: AxisValue> Labelled<T> {
     /// The value of `text`, which is its label.
     pub fn of(text: &str) -> Result<Self, String> {
         Ok(Self { label: text.to_owned(), is: T::read(text)? })
     }
 }
 
-impl<'de, T: Setting> de::Deserialize<'de> for Labelled<T> {
+impl<'de, T: AxisValue> de::Deserialize<'de> for Labelled<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Either(PhantomData))
     }
@@ -168,7 +168,7 @@ impl<'de, T: Setting> de::Deserialize<'de> for Labelled<T> {
 /// Reads both forms.
 struct Either<T>(PhantomData<T>);
 
-impl<'de, T: Setting> Visitor<'de> for Either<T> {
+impl<'de, T: AxisValue> Visitor<'de> for Either<T> {
     type Value = Labelled<T>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

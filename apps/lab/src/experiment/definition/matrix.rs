@@ -1,10 +1,10 @@
 //! The variations, and the cells that follow from them.
 
 use super::axis::Axis;
-use super::labelled::{Bytes, Labelled, Setting};
+use super::labelled::{AxisValue, Bytes, Labelled};
 use crate::experiment::links::Links;
 use crate::experiment::pages::{Belief, Order};
-use crate::workload::page_load::{Background, Deployment, Interaction, Voice};
+use crate::workload::page_load::{ApplicationHints, Background, Deployment, Interaction};
 use hvq_emulation::{ChannelSpec, Probability};
 use hvq_transport::congestion::Algorithm;
 use serde::Deserialize;
@@ -28,7 +28,7 @@ pub struct Matrix {
     /// The congestion controller of every path.
     pub controller: Vec<Labelled<Algorithm>>,
     /// The information that applications give the transport.
-    pub voice: Vec<Labelled<Voice>>,
+    pub voice: Vec<Labelled<ApplicationHints>>,
     /// The knowledge of the channels, right or wrong.
     pub belief: Vec<Labelled<Belief>>,
     /// The size of downloads.
@@ -42,7 +42,7 @@ pub struct Matrix {
 impl Default for Matrix {
     /// NSDI 2023, Table 2: eMBB of 40 ms and 200 Mbit/s, URLLC of 5 ms and 2 Mbit/s, CUBIC, through a gateway.
     fn default() -> Self {
-        fn one<T: Setting>(text: &str) -> Vec<Labelled<T>> {
+        fn one<T: AxisValue>(text: &str) -> Vec<Labelled<T>> {
             Labelled::of(text).into_iter().collect()
         }
         Self {

@@ -22,7 +22,7 @@ pub use choice::ChoiceError;
 pub use error::DefinitionError;
 pub use expected::{Bound, Goal, Operand, Plot, PlotKind, Published, Selection, Wanted};
 pub use half::Half;
-pub use labelled::{Bytes, Labelled, Setting};
+pub use labelled::{AxisValue, Bytes, Labelled};
 pub use matrix::{Cell, Matrix};
 pub use measure::Measure;
 pub use quick::Quick;

@@ -1,7 +1,7 @@
 //! From text to an experiment.
 
 use super::Definition;
-use super::check::{Check, GoalText, Place, Problem};
+use super::check::{CheckContext, GoalText, Place, Problem};
 use super::error::DefinitionError;
 use super::expected::{Goal, Plot, Published};
 use super::half::Half;
@@ -74,7 +74,7 @@ impl Definition {
 
 fn checked(read: Text) -> Result<Definition, Problem> {
     check_head(&read)?;
-    let check = Check { schemes: &read.schemes, matrix: &read.matrix };
+    let check = CheckContext { schemes: &read.schemes, matrix: &read.matrix };
     check.lists()?;
     check.selection(&read.quick.at)?;
     check.plot(&read.plot)?;

@@ -64,14 +64,14 @@ pub struct VideoWorkload {
     pub seconds: u32,
     /// The information about layers for the transport.
     #[serde(deserialize_with = "told")]
-    pub tell: video::Voice,
+    pub tell: video::MessageHints,
 }
 
-fn told<'de, D: Deserializer<'de>>(deserializer: D) -> Result<video::Voice, D::Error> {
+fn told<'de, D: Deserializer<'de>>(deserializer: D) -> Result<video::MessageHints, D::Error> {
     match String::deserialize(deserializer)?.as_str() {
-        "nothing" => Ok(video::Voice::Silent),
-        "priorities" => Ok(video::Voice::Priorities),
-        "deadlines" => Ok(video::Voice::Deadlines),
+        "nothing" => Ok(video::MessageHints::Silent),
+        "priorities" => Ok(video::MessageHints::Priorities),
+        "deadlines" => Ok(video::MessageHints::Deadlines),
         other => Err(de::Error::custom(format!(
             "{other:?} is nothing that can be told: choose nothing, priorities or deadlines"
         ))),

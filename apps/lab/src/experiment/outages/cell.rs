@@ -1,10 +1,10 @@
 //! A cell: a load over two channels with outages, and its runs.
 
-use super::outage::{Kind, Outage};
-use super::outcome::{Outcome, Times, Verdict};
-use crate::experiment::pages::{Belief, Channels, Ending, Notes, Order, Reach, Run, Scheme, is_told};
+use super::outage::{Outage, OutageKind};
+use super::outcome::{OutageOutcome, OutageVerdict, Times};
+use crate::experiment::pages::{Belief, Channels, Ending, Notes, Order, PageRun, Reach, Scheme, is_told};
 use crate::pages::{Page, THINK_SCALE};
-use crate::workload::page_load::{Background, Deployment, Manner, Voice};
+use crate::workload::page_load::{ApplicationHints, Background, Deployment, Manner};
 use hvq_emulation::{ChannelSpec, TraceError};
 use hvq_scheduler::Policy;
 use hvq_transport::congestion::Algorithm;
@@ -18,11 +18,11 @@ const BOTH_LIMIT: Duration = Duration::from_secs(150);
 
 /// A load over two channels with outages.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub struct OutageCell {
     /// Its number among those of a seed, or its name among the named ones.
     pub name: String,
     /// The family of its outages.
-    pub kind: Kind,
+    pub kind: OutageKind,
     /// The page, or the exchange as a page.
     pub page: Arc<Page>,
     /// The place where connections end.
@@ -44,22 +44,22 @@ struct Alone {
     untold: Option<Times>,
 }
 
-impl Cell {
+impl OutageCell {
     /// Runs the cell over each channel alone and over both with each of `policies`.
     ///
     /// # Errors
     ///
     /// A trace cannot be read.
-    pub fn outcomes(&self, policies: &[Policy]) -> Result<Vec<Outcome>, TraceError> {
+    pub fn outcomes(&self, policies: &[Policy]) -> Result<Vec<OutageOutcome>, TraceError> {
         let calm = self.calm();
         let (mut alone, mut alone_calm) = (Alone::default(), Alone::default());
         let mut outcomes = Vec::new();
         for policy in policies {
             let single = self.alone(*policy, &mut alone)?;
             let both = self.run(*policy).ending(Reach::Both, BOTH_LIMIT)?;
-            let mut outcome = Outcome::new(self, *policy, single, both);
+            let mut outcome = OutageOutcome::new(self, *policy, single, both);
             // Without outages as well, a policy can be slower than one channel: that is its price, not that of outages.
-            if outcome.verdict == Verdict::Late {
+            if outcome.verdict == OutageVerdict::Late {
                 let undisturbed = calm.alone(*policy, &mut alone_calm)?;
                 let own = time(calm.run(*policy).ending(Reach::Both, BOTH_LIMIT)?);
                 let cost = single.better().zip(undisturbed.better());
@@ -102,14 +102,14 @@ impl Cell {
         Ok(times)
     }
 
-    fn run(&self, policy: Policy) -> Run {
+    fn run(&self, policy: Policy) -> PageRun {
         let (mut embb, mut urllc) = (self.embb.clone(), self.urllc.clone());
         self.outages.iter().for_each(|outage| outage.apply(&mut embb, &mut urllc));
-        Run {
+        PageRun {
             page: self.page.clone(),
             manner: Manner {
                 deployment: self.deployment,
-                voice: Voice::Silent,
+                voice: ApplicationHints::Silent,
                 think_scale: THINK_SCALE,
                 wait_scale: 1.0,
                 size_scale: 1.0,

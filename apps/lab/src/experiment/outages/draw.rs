@@ -1,7 +1,7 @@
 //! Random cells: a seed and a number decide everything.
 
-use super::cell::Cell;
-use super::outage::{Kind, Outage, Pattern};
+use super::cell::OutageCell;
+use super::outage::{Outage, OutageKind, Pattern};
 use crate::experiment::pages::Reach;
 use crate::pages::{Page, builtin};
 use crate::workload::page_load::{Deployment, Interaction, single};
@@ -36,16 +36,16 @@ const DEPLOYMENTS: [Deployment; 12] = [
 ];
 
 /// Cell `number` of `seed`.
-pub fn drawn(seed: u64, number: u32) -> Cell {
+pub fn drawn(seed: u64, number: u32) -> OutageCell {
     let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(number));
     let mut draw = Draw { dice: StdRng::seed_from_u64(mixed) };
-    let kind = draw.one_of(&Kind::ALL);
+    let kind = draw.one_of(&OutageKind::ALL);
     let deployment = draw.one_of(&DEPLOYMENTS);
     let urllc = draw.channel((2.0, 40.0), (0.5, 20.0));
     let embb = draw.channel((15.0, 200.0), (2.0, 200.0));
     let page = Arc::new(draw.load());
     let outages = draw.outages(kind, deployment.lead());
-    Cell { name: number.to_string(), kind, page, deployment, embb, urllc, outages, seed: mixed }
+    OutageCell { name: number.to_string(), kind, page, deployment, embb, urllc, outages, seed: mixed }
 }
 
 /// The dice of one cell.
@@ -99,25 +99,25 @@ impl Draw {
         }
     }
 
-    fn outages(&mut self, kind: Kind, lead: Duration) -> Vec<Outage> {
+    fn outages(&mut self, kind: OutageKind, lead: Duration) -> Vec<Outage> {
         let channel = self.one_of(&[Reach::Embb, Reach::Urllc]);
         let begin = lead + self.time((0.02, 3.0));
         let end = |draw: &mut Self, from: Duration| from + draw.time((0.2, 20.0));
         match kind {
-            Kind::Start => vec![Outage::once(channel, Duration::ZERO, end(self, lead))],
-            Kind::Middle => vec![Outage::once(channel, begin, end(self, begin))],
-            Kind::OneWay => {
+            OutageKind::Start => vec![Outage::once(channel, Duration::ZERO, end(self, lead))],
+            OutageKind::Middle => vec![Outage::once(channel, begin, end(self, begin))],
+            OutageKind::OneWay => {
                 let way = self.one_of(&[Direction::Up, Direction::Down]);
                 let until = end(self, begin);
                 let from = self.one_of(&[Duration::ZERO, begin]);
                 vec![Outage { way: Some(way), ..Outage::once(channel, from, until) }]
             }
-            Kind::Both => {
+            OutageKind::Both => {
                 let from = self.one_of(&[begin, begin, begin, Duration::ZERO]);
                 let back = [end(self, begin), end(self, begin)];
                 vec![Outage::once(Reach::Embb, from, back[0]), Outage::once(Reach::Urllc, from, back[1])]
             }
-            Kind::Turns => {
+            OutageKind::Turns => {
                 let until = end(self, begin);
                 let other = if channel == Reach::Embb { Reach::Urllc } else { Reach::Embb };
                 // From half a second before the first is back to two seconds after.
@@ -125,7 +125,7 @@ impl Draw {
                 let next = next.max(begin);
                 vec![Outage::once(channel, begin, until), Outage::once(other, next, end(self, next))]
             }
-            Kind::Flapping => {
+            OutageKind::Flapping => {
                 let both = [Reach::Embb, Reach::Urllc];
                 let flapping = self.one_of(&[1, 2]);
                 let channels = if flapping == 2 { &both[..] } else { &[channel][..] };

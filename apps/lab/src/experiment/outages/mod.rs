@@ -12,11 +12,11 @@ mod outcome;
 #[cfg(test)]
 mod tests;
 
-pub use cell::Cell;
+pub use cell::OutageCell;
 pub use draw::drawn;
 pub use named::{named, names};
-pub use outage::{Kind, Outage, Pattern};
-pub use outcome::{GRACE, Outcome, SHARE, Verdict, allowed};
+pub use outage::{Outage, OutageKind, Pattern};
+pub use outcome::{GRACE, OutageOutcome, OutageVerdict, SHARE, allowed};
 
 use hvq_scheduler::Policy;
 

@@ -1,7 +1,7 @@
 //! Named cells: outages that once made two channels worse than one.
 
-use super::cell::Cell;
-use super::outage::{Kind, Outage};
+use super::cell::OutageCell;
+use super::outage::{Outage, OutageKind};
 use crate::experiment::pages::Reach;
 use crate::pages::builtin;
 use crate::workload::page_load::Deployment;
@@ -22,7 +22,7 @@ struct Named {
     name: &'static str,
     page: &'static str,
     deployment: Deployment,
-    kind: Kind,
+    kind: OutageKind,
     dark: &'static [Dark],
 }
 
@@ -38,11 +38,16 @@ const fn urllc(from: Option<u64>, until: u64) -> Dark {
 
 /// A load of p05 or p12 that begins on a channel which is dark.
 const fn at_start(name: &'static str, deployment: Deployment, dark: &'static [Dark]) -> Named {
-    Named { name, page: "p05", deployment, kind: Kind::Start, dark }
+    Named { name, page: "p05", deployment, kind: OutageKind::Start, dark }
 }
 
 /// A load during which channels go dark.
-const fn during(name: &'static str, deployment: Deployment, kind: Kind, dark: &'static [Dark]) -> Named {
+const fn during(
+    name: &'static str,
+    deployment: Deployment,
+    kind: OutageKind,
+    dark: &'static [Dark],
+) -> Named {
     Named { name, page: "p12", deployment, kind, dark }
 }
 
@@ -54,14 +59,34 @@ const CELLS: [Named; 13] = [
     at_start("cold-urllc-at-100ms", Cold, &[urllc(Some(100), 12_100)]),
     at_start("cold-urllc-at-400ms", Cold, &[urllc(Some(400), 12_400)]),
     at_start("cold-embb-9s", Cold, &[embb(Some(0), 9_000)]),
-    during("cold-embb-9s-p12", Cold, Kind::Middle, &[embb(Some(500), 9_500)]),
-    during("gateway-both-9s", Gateway, Kind::Both, &[embb(Some(500), 5_500), urllc(Some(500), 9_500)]),
-    during("gateway-both-14s", Gateway, Kind::Both, &[embb(Some(500), 5_500), urllc(Some(500), 14_500)]),
-    during("gateway-both-25s", Gateway, Kind::Both, &[embb(Some(500), 5_500), urllc(Some(500), 25_500)]),
-    during("gateway-both-9s-urllc", Gateway, Kind::Both, &[embb(Some(500), 9_500), urllc(Some(500), 5_500)]),
-    during("cold-embb-14s", Cold, Kind::Middle, &[embb(Some(500), 14_500)]),
-    during("gateway-urllc-14s", Gateway, Kind::Middle, &[embb(None, 200_000), urllc(Some(500), 14_500)]),
-    during("cold-urllc-14s", Cold, Kind::Middle, &[embb(None, 200_000), urllc(Some(500), 14_500)]),
+    during("cold-embb-9s-p12", Cold, OutageKind::Middle, &[embb(Some(500), 9_500)]),
+    during("gateway-both-9s", Gateway, OutageKind::Both, &[embb(Some(500), 5_500), urllc(Some(500), 9_500)]),
+    during(
+        "gateway-both-14s",
+        Gateway,
+        OutageKind::Both,
+        &[embb(Some(500), 5_500), urllc(Some(500), 14_500)],
+    ),
+    during(
+        "gateway-both-25s",
+        Gateway,
+        OutageKind::Both,
+        &[embb(Some(500), 5_500), urllc(Some(500), 25_500)],
+    ),
+    during(
+        "gateway-both-9s-urllc",
+        Gateway,
+        OutageKind::Both,
+        &[embb(Some(500), 9_500), urllc(Some(500), 5_500)],
+    ),
+    during("cold-embb-14s", Cold, OutageKind::Middle, &[embb(Some(500), 14_500)]),
+    during(
+        "gateway-urllc-14s",
+        Gateway,
+        OutageKind::Middle,
+        &[embb(None, 200_000), urllc(Some(500), 14_500)],
+    ),
+    during("cold-urllc-14s", Cold, OutageKind::Middle, &[embb(None, 200_000), urllc(Some(500), 14_500)]),
 ];
 
 /// The names of all named cells.
@@ -70,13 +95,13 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The named cell `name`, if there is one; `seed` is for what is random in its runs.
-pub fn named(name: &str, seed: u64) -> Option<Cell> {
+pub fn named(name: &str, seed: u64) -> Option<OutageCell> {
     let Named { name, page, deployment, kind, dark } = CELLS.iter().find(|named| named.name == name)?;
     let lead = deployment.lead();
     let since = |milliseconds: u64| lead + Duration::from_millis(milliseconds);
     let outage =
         |dark: &Dark| Outage::once(dark.channel, dark.from.map_or(Duration::ZERO, since), since(dark.until));
-    Some(Cell {
+    Some(OutageCell {
         name: (*name).to_owned(),
         kind: *kind,
         page: Arc::new(builtin::page(page)?),

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The family that a cell's outages belong to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum OutageKind {
     /// One channel is dark from the start of the world on, so that no handshake crosses it.
     Start,
     /// One channel goes dark during the load.
@@ -24,7 +24,7 @@ pub enum Kind {
     Flapping,
 }
 
-impl Kind {
+impl OutageKind {
     /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Start, Self::Middle, Self::OneWay, Self::Both, Self::Turns, Self::Flapping];
@@ -129,7 +129,7 @@ impl Pattern {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for OutageKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

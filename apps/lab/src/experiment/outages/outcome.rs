@@ -1,7 +1,7 @@
 //! The outcome of a cell with one policy, beside each channel alone.
 
-use super::cell::Cell;
-use super::outage::Kind;
+use super::cell::OutageCell;
+use super::outage::OutageKind;
 use crate::experiment::pages::Ending;
 use hvq_scheduler::Policy;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub fn allowed(better: Duration) -> Duration {
 /// The verdict on two channels in a cell.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum OutageVerdict {
     /// In time, or neither channel alone ends.
     InTime,
     /// Late, but no later than is allowed beside the policy's own time without outages and what outages cost the better channel
@@ -33,14 +33,14 @@ pub enum Verdict {
     Never,
 }
 
-impl Verdict {
+impl OutageVerdict {
     /// Returns true if the cell has failed.
     pub const fn is_failure(self) -> bool {
         matches!(self, Self::Late | Self::Never)
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for OutageVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::InTime => "in time",
@@ -67,11 +67,11 @@ impl Times {
 
 /// The outcome of a cell with one policy, as a line of JSON. Times are in milliseconds, `null` for never.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct OutageOutcome {
     /// The cell's number or name.
     pub cell: String,
     /// The family of its outages.
-    pub kind: Kind,
+    pub kind: OutageKind,
     /// The load, the channels and the outages.
     pub setting: String,
     /// The policy.
@@ -85,7 +85,7 @@ pub struct Outcome {
     /// The most that is allowed; `null` if neither channel alone ends.
     pub allowed_ms: Option<f64>,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: OutageVerdict,
     /// The reason that the load over both ended without its page, if a connection was over.
     pub failure: Option<String>,
     /// A description of the network where the load stood still.
@@ -93,8 +93,8 @@ pub struct Outcome {
     pub scene: Option<String>,
 }
 
-impl Outcome {
-    pub(super) fn new(cell: &Cell, policy: Policy, alone: Times, both: Ending) -> Self {
+impl OutageOutcome {
+    pub(super) fn new(cell: &OutageCell, policy: Policy, alone: Times, both: Ending) -> Self {
         let (time, failure, scene) = match both {
             Ending::Loaded(time) => (Some(time), None, None),
             Ending::Failed(failure) => (None, Some(failure), None),
@@ -102,10 +102,10 @@ impl Outcome {
         };
         let allowed = alone.better().map(allowed);
         let verdict = match (time, allowed) {
-            (_, None) => Verdict::InTime,
-            (None, Some(_)) => Verdict::Never,
-            (Some(time), Some(allowed)) if time > allowed => Verdict::Late,
-            (Some(_), Some(_)) => Verdict::InTime,
+            (_, None) => OutageVerdict::InTime,
+            (None, Some(_)) => OutageVerdict::Never,
+            (Some(time), Some(allowed)) if time > allowed => OutageVerdict::Late,
+            (Some(_), Some(_)) => OutageVerdict::InTime,
         };
         Self {
             cell: cell.name.clone(),
@@ -127,7 +127,7 @@ impl Outcome {
     pub(super) fn excuse(&mut self, price: Option<Duration>) {
         let most = price.map(|price| milliseconds(allowed(price)));
         if self.both_ms.zip(most).is_some_and(|(both, most)| both <= most) {
-            self.verdict = Verdict::SlowAnyway;
+            self.verdict = OutageVerdict::SlowAnyway;
         }
     }
 
@@ -141,7 +141,7 @@ impl Outcome {
     pub fn badness(&self) -> f64 {
         let allowed = self.allowed_ms.unwrap_or(f64::MAX).max(1.0);
         match (self.verdict, self.both_ms) {
-            (Verdict::Never, _) | (_, None) => 1e9 / allowed,
+            (OutageVerdict::Never, _) | (_, None) => 1e9 / allowed,
             (_, Some(both)) => both / allowed,
         }
     }

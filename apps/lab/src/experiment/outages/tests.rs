@@ -15,8 +15,8 @@ fn a_cell_follows_from_its_seed_and_number() {
     let different: BTreeSet<String> = (0..200).map(|number| describe(1, number)).collect();
     assert_eq!(different.len(), 200);
     assert_ne!(describe(1, 7), describe(2, 7));
-    let kinds: BTreeSet<Kind> = (0..200).map(|number| drawn(1, number).kind).collect();
-    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), Kind::ALL);
+    let kinds: BTreeSet<OutageKind> = (0..200).map(|number| drawn(1, number).kind).collect();
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), OutageKind::ALL);
 }
 
 #[test]
@@ -76,16 +76,16 @@ fn a_policy_may_take_its_own_time_without_outages_and_what_they_cost_the_better_
     let late = |seconds| {
         let alone = outcome::Times { embb: Some(ms(1_000)), urllc: None };
         let both = crate::experiment::pages::Ending::Loaded(Duration::from_secs(seconds));
-        Outcome::new(&cell, Policy::RoundRobin, alone, both)
+        OutageOutcome::new(&cell, Policy::RoundRobin, alone, both)
     };
     let excused = |seconds, price| {
         let mut outcome = late(seconds);
         outcome.excuse(price);
         outcome.verdict
     };
-    assert_eq!(late(1).verdict, Verdict::InTime);
-    assert_eq!(late(3).verdict, Verdict::Late);
-    assert_eq!(excused(3, None), Verdict::Late);
-    assert_eq!(excused(3, Some(ms(2_400))), Verdict::Late);
-    assert_eq!(excused(3, Some(ms(2_500))), Verdict::SlowAnyway);
+    assert_eq!(late(1).verdict, OutageVerdict::InTime);
+    assert_eq!(late(3).verdict, OutageVerdict::Late);
+    assert_eq!(excused(3, None), OutageVerdict::Late);
+    assert_eq!(excused(3, Some(ms(2_400))), OutageVerdict::Late);
+    assert_eq!(excused(3, Some(ms(2_500))), OutageVerdict::SlowAnyway);
 }

@@ -44,7 +44,7 @@ pub(in crate::experiment) struct Flows {
 
 /// DChannel's knowledge of background flows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Background {
+pub enum BackgroundKnowledge {
     /// Nothing.
     #[default]
     Alike,
@@ -64,7 +64,7 @@ pub struct Rule {
     /// The factor by which eMBB's delay is mistaken, in thousandths (NSDI 2023, Fig. 10).
     pub delay_factor: u32,
     /// The treatment of background flows: told apart in `dchannel-priority`.
-    pub background: Background,
+    pub background: BackgroundKnowledge,
     /// The end of slow start of the flows above it.
     pub slow_start: SlowStart,
     /// Connections to the gateway, which requests take in turn, domain by domain: a flow waits for nothing of another, and
@@ -83,7 +83,7 @@ impl Default for Rule {
             reordering: Reordering::BothSides,
             delays: DelaySource::Measured,
             delay_factor: 1000,
-            background: Background::Alike,
+            background: BackgroundKnowledge::Alike,
             slow_start: SlowStart::Plain,
             flows: 1,
         }
@@ -119,8 +119,8 @@ impl Below {
                 let policy = CostReward::new(known).with_alpha(number(rule.alpha)).with_delays(rule.delays);
                 let policy = policy.with_delay_error(number(rule.delay_factor));
                 match rule.background {
-                    Background::Alike => Box::new(policy),
-                    Background::Apart => Box::new(policy.without(flows.background.clone())),
+                    BackgroundKnowledge::Alike => Box::new(policy),
+                    BackgroundKnowledge::Apart => Box::new(policy.without(flows.background.clone())),
                 }
             }
             (Self::Asap, _) => Box::new(Asap::new(direction, flows.resolver)),
@@ -182,7 +182,7 @@ impl FromStr for Below {
             None if name == "dchannel" => Ok(Self::DChannel(Rule::default())),
             Some(("dchannel", options)) => options.parse().map(Self::DChannel),
             None if name == "dchannel-priority" => {
-                Ok(Self::DChannel(Rule { background: Background::Apart, ..Rule::default() }))
+                Ok(Self::DChannel(Rule { background: BackgroundKnowledge::Apart, ..Rule::default() }))
             }
             None if name == "asap" => Ok(Self::Asap),
             None if name == "pkt-state" => Ok(Self::PktState),
@@ -218,7 +218,7 @@ impl fmt::Display for Rule {
         if self.delay_factor != usual.delay_factor {
             options.push(format!("delay={}", number(self.delay_factor)));
         }
-        if self.background == Background::Apart {
+        if self.background == BackgroundKnowledge::Apart {
             options.push("background=apart".to_owned());
         }
         if self.slow_start != usual.slow_start {
@@ -249,7 +249,7 @@ impl FromStr for Rule {
                 ("buffer", "client") => rule.reordering = Reordering::ClientSide,
                 ("buffer", "none") => rule.reordering = Reordering::Nowhere,
                 ("delays", "told") => rule.delays = DelaySource::Told,
-                ("background", "apart") => rule.background = Background::Apart,
+                ("background", "apart") => rule.background = BackgroundKnowledge::Apart,
                 ("slow-start", end) => rule.slow_start = end.parse()?,
                 ("flows", flows) => {
                     let number = flows.parse().ok().filter(|number| (1..=MOST_FLOWS).contains(number));

@@ -13,11 +13,11 @@ mod tests;
 
 pub use belief::{Belief, Informed};
 pub(super) use below::Flows;
-pub use below::{Background, Below, Rule};
+pub use below::{BackgroundKnowledge, Below, Rule};
 pub use order::Order;
-pub use outcome::{ChannelUse, Outcome};
-pub use plan::{Plan, Sizes};
-pub use run::{Channels, Ending, LIMIT, Notes, Reach, Run};
+pub use outcome::{ChannelUse, PageOutcome};
+pub use plan::{PagesPlan, Sizes};
+pub use run::{Channels, Ending, LIMIT, Notes, PageRun, Reach};
 pub(super) use run::{ideal, is_told};
 pub use scheme::{Scheme, SlowStart};
 pub use stretch::{part, seed_of, stretch};

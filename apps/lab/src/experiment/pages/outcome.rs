@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// The measurements of a page load, as a line of JSON.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct PageOutcome {
     /// The page.
     pub page: String,
     /// The name of the channels.

@@ -2,7 +2,7 @@
 
 use super::belief::Belief;
 use super::order::Order;
-use super::run::{Channels, Notes, Run};
+use super::run::{Channels, Notes, PageRun};
 use super::scheme::Scheme;
 use super::stretch::{seed_of, stretch};
 use crate::experiment::definition::Half;
@@ -23,7 +23,7 @@ pub enum Sizes {
 
 /// The variations of the experiment.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct PagesPlan {
     /// The pages.
     pub pages: Vec<Arc<Page>>,
     /// The sizes of the pages.
@@ -44,9 +44,9 @@ pub struct Plan {
     pub seed: u64,
 }
 
-impl Plan {
+impl PagesPlan {
     /// All runs: by trace, then by page, then by stretch, then by scheme, so that what is compared runs together.
-    pub fn runs(&self) -> Vec<Run> {
+    pub fn runs(&self) -> Vec<PageRun> {
         let mut runs = Vec::new();
         for trace in &self.traces {
             for page in &self.pages {
@@ -60,7 +60,7 @@ impl Plan {
         runs
     }
 
-    fn run(&self, trace: TraceName, page: &Arc<Page>, repetition: u32, scheme: Scheme) -> Run {
+    fn run(&self, trace: TraceName, page: &Arc<Page>, repetition: u32, scheme: Scheme) -> PageRun {
         let embb = stretch(
             &ChannelSpec::trace(trace),
             seed_of(self.half.seed(self.seed), &page.id, repetition),
@@ -71,7 +71,7 @@ impl Plan {
             Sizes::Captured => 1.0,
             Sizes::Paper => page.paper_size_scale.unwrap_or(1.0),
         };
-        Run {
+        PageRun {
             page: page.clone(),
             manner: Manner { size_scale, ..self.manner },
             channels: Channels { name: trace.label().to_owned(), embb, urllc: ChannelSpec::urllc() },

@@ -3,7 +3,7 @@
 use super::belief::Belief;
 use super::below::{Below, Flows};
 use super::order::Order;
-use super::outcome::{ChannelUse, Outcome};
+use super::outcome::{ChannelUse, PageOutcome};
 use super::scheme::Scheme;
 use super::stretch::led;
 use crate::pages::Page;
@@ -42,7 +42,7 @@ pub struct Channels {
 
 /// The description of a run.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct PageRun {
     /// The page.
     pub page: Arc<Page>,
     /// The manner in which it is loaded.
@@ -98,7 +98,7 @@ pub enum Ending {
     Stuck(String),
 }
 
-impl Run {
+impl PageRun {
     /// Loads the page with the policy of two paths, over the channels in `reach` alone: the transport, what it is told of
     /// the channels and its controllers are the same for all three. The load ends `limit` after its beginning at the latest.
     ///
@@ -125,7 +125,7 @@ impl Run {
     }
 
     /// Runs it. Fails if a trace cannot be read; what happens to the load is part of the outcome.
-    pub fn outcome(&self) -> Result<Outcome, TraceError> {
+    pub fn outcome(&self) -> Result<PageOutcome, TraceError> {
         let mut net = self.net()?;
         let paths = self.connect(&mut net)?;
         net.crosses = self.crosses()?;
@@ -140,7 +140,7 @@ impl Run {
         let (embb, urllc) = (after.0.since(before.0), after.1.since(before.1));
         let loaded = load.page_load_time();
         let late = || format!("not loaded after {} s", LIMIT.as_secs());
-        Ok(Outcome {
+        Ok(PageOutcome {
             page: self.page.id.clone(),
             channels: self.channels.name.clone(),
             scheme: self.scheme,

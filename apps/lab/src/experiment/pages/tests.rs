@@ -1,22 +1,22 @@
 use super::*;
 use crate::experiment::definition::Half;
 use crate::pages::builtin;
-use crate::workload::page_load::{Background, Deployment, Manner, Voice, single};
+use crate::workload::page_load::{ApplicationHints, Background, Deployment, Manner, single};
 use hvq_emulation::{ChannelSpec, TraceName};
 use hvq_transport::congestion::Algorithm;
 use std::sync::Arc;
 
-fn plan(deployment: Deployment, schemes: &[&str]) -> Plan {
+fn plan(deployment: Deployment, schemes: &[&str]) -> PagesPlan {
     let manner = Manner {
         deployment,
-        voice: Voice::Silent,
+        voice: ApplicationHints::Silent,
         think_scale: 0.1,
         size_scale: 1.0,
         wait_scale: 1.0,
         background: Background::NONE,
         connections: 1,
     };
-    Plan {
+    PagesPlan {
         pages: builtin::page("p05").into_iter().map(Arc::new).collect(),
         sizes: Sizes::Captured,
         manner,
@@ -29,7 +29,7 @@ fn plan(deployment: Deployment, schemes: &[&str]) -> Plan {
     }
 }
 
-fn outcomes(plan: &Plan) -> Vec<Outcome> {
+fn outcomes(plan: &PagesPlan) -> Vec<PageOutcome> {
     plan.runs().iter().map(|run| run.outcome().expect("the traces are compiled in")).collect()
 }
 
@@ -108,7 +108,7 @@ fn a_resumed_session_saves_the_round_trip_of_the_handshake() {
 }
 
 /// Load times of the plan's page with two background flows.
-fn with_background(deployment: Deployment, voice: Voice, schemes: &[&str]) -> Vec<Outcome> {
+fn with_background(deployment: Deployment, voice: ApplicationHints, schemes: &[&str]) -> Vec<PageOutcome> {
     let mut plan = plan(deployment, schemes);
     (plan.manner.background, plan.manner.voice) = (Background::Flows(2), voice);
     outcomes(&plan)
@@ -119,9 +119,9 @@ fn background_flows_go_on_during_the_load_and_can_be_kept_off_the_fast_channel()
     // HotNets 2023, Table 1.
     let schemes = ["below:dchannel", "below:dchannel-priority"];
     let alone = outcomes(&plan(Deployment::TcpTls, &schemes[..1]));
-    let both = with_background(Deployment::TcpTls, Voice::Silent, &schemes);
+    let both = with_background(Deployment::TcpTls, ApplicationHints::Silent, &schemes);
     let [alike, apart] = &both[..] else { panic!("two runs") };
-    let bytes = |outcome: &Outcome| outcome.embb.bytes() + outcome.urllc.bytes();
+    let bytes = |outcome: &PageOutcome| outcome.embb.bytes() + outcome.urllc.bytes();
     assert!(bytes(alike) > bytes(&alone[0]) + 200_000, "{alike:?}");
     assert!(apart.urllc.bytes() * 2 < alike.urllc.bytes(), "{apart:?} {alike:?}");
     assert!(apart.plt_ms < alike.plt_ms, "{apart:?} {alike:?}");
@@ -129,8 +129,8 @@ fn background_flows_go_on_during_the_load_and_can_be_kept_off_the_fast_channel()
 
 #[test]
 fn through_a_gateway_background_flows_are_streams_of_the_least_urgency() {
-    let silent = with_background(Deployment::Gateway, Voice::Silent, &["hvc"]);
-    let told = with_background(Deployment::Gateway, Voice::Priorities, &["hvc"]);
+    let silent = with_background(Deployment::Gateway, ApplicationHints::Silent, &["hvc"]);
+    let told = with_background(Deployment::Gateway, ApplicationHints::Priorities, &["hvc"]);
     assert!(told[0].plt_ms <= silent[0].plt_ms, "{told:?} {silent:?}");
 }
 
@@ -158,11 +158,11 @@ fn what_a_policy_of_two_paths_expects_is_held_against_what_comes() {
 
 /// The load time in ms of one object of `size` bytes with `scheme`, as the papers fetch it from a command line.
 fn fetch(size: u64, embb: &str, scheme: &str) -> f64 {
-    let run = Run {
+    let run = PageRun {
         page: Arc::new(single(size)),
         manner: Manner {
             deployment: Deployment::TcpTls,
-            voice: Voice::Silent,
+            voice: ApplicationHints::Silent,
             think_scale: 1.0,
             size_scale: 1.0,
             wait_scale: 1.0,
@@ -204,7 +204,7 @@ fn one_object_takes_what_was_published_over_either_channel_and_steered() {
 fn gain(round_trip: &str, scheme: &str) -> f64 {
     let manner = Manner {
         deployment: Deployment::TcpTls,
-        voice: Voice::Silent,
+        voice: ApplicationHints::Silent,
         think_scale: 0.25,
         size_scale: 1.0,
         wait_scale: 1.0,
@@ -215,7 +215,7 @@ fn gain(round_trip: &str, scheme: &str) -> f64 {
         let times = builtin::pages().into_iter().take(6).map(|page| {
             let size_scale = page.paper_size_scale.unwrap_or(1.0);
             let embb = format!("rtt={round_trip},rate=200mbit");
-            let run = Run {
+            let run = PageRun {
                 page: Arc::new(page),
                 manner: Manner { size_scale, ..manner },
                 channels: Channels {

@@ -9,7 +9,7 @@ use toml::Spanned;
 
 /// The verdict on a goal.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Verdict {
+pub struct GoalVerdict {
     /// Its number.
     pub number: u32,
     /// The goal, in words.
@@ -73,7 +73,7 @@ impl Decision {
 /// Differences below this are rounding.
 const NOTHING: f64 = 1e-9;
 
-impl Verdict {
+impl GoalVerdict {
     /// Returns the decision about all cells: met if as many are met as are to be, missed if they cannot be whatever becomes of
     /// the undecided ones; `None` if nothing was measured.
     pub fn decision(&self) -> Option<Decision> {
@@ -96,11 +96,11 @@ impl Verdict {
 }
 
 /// Returns the verdicts on the goals of an experiment.
-pub fn verdicts(results: &Results<'_>) -> Vec<Verdict> {
+pub fn verdicts(results: &Results<'_>) -> Vec<GoalVerdict> {
     results.definition.goals.iter().map(|goal| verdict(results, goal)).collect()
 }
 
-fn verdict(results: &Results<'_>, goal: &Goal) -> Verdict {
+fn verdict(results: &Results<'_>, goal: &Goal) -> GoalVerdict {
     let checks = match &goal.wanted {
         Wanted::AtLeast(of, bound) => each(results, of, bound, Side::Least),
         Wanted::AtMost(of, bound) => each(results, of, bound, Side::Most),
@@ -108,7 +108,7 @@ fn verdict(results: &Results<'_>, goal: &Goal) -> Verdict {
         Wanted::NearPublished(of, distance) => near(results, of, *distance),
     };
     let Goal { number, says, cells, .. } = goal.clone();
-    Verdict { number, says, experiment: results.definition.name.clone(), checks, cells }
+    GoalVerdict { number, says, experiment: results.definition.name.clone(), checks, cells }
 }
 
 /// The cells that have what `selection` says.

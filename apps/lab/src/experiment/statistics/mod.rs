@@ -11,5 +11,5 @@ mod sum;
 mod tests;
 
 pub use estimate::Estimate;
-pub use goal::{Check, Decision, Verdict, number, verdicts, with_interval};
+pub use goal::{Check, Decision, GoalVerdict, number, verdicts, with_interval};
 pub use results::Results;

@@ -1,7 +1,7 @@
 //! The results of an experiment, by cell and scheme.
 
 use super::estimate::Estimate;
-use super::frame::{Frame, Key};
+use super::frame::{Frame, RunKey};
 use super::quantity::{Subject, saved};
 use crate::experiment::campaign::Record;
 use crate::experiment::definition::{Better, Cell, Definition, Measure};
@@ -18,7 +18,7 @@ pub struct Results<'a> {
 }
 
 /// The runs of a scheme in a cell.
-pub(super) type Runs<'a> = BTreeMap<Key<'a>, &'a Record>;
+pub(super) type Runs<'a> = BTreeMap<RunKey<'a>, &'a Record>;
 
 /// A measure of a scheme in a cell, times a factor and plus a number.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ mod scheme;
 #[cfg(test)]
 mod tests;
 
-pub use outcome::{Outcome, Viewing};
-pub use plan::{Dark, Plan, frames};
-pub use run::Run;
-pub use scheme::{Scheme, Steering};
+pub use outcome::{VideoOutcome, Viewing};
+pub use plan::{Dark, VideoPlan, frames};
+pub use run::VideoRun;
+pub use scheme::{Steering, VideoScheme};

@@ -1,7 +1,7 @@
 //! The results of a viewer. All of it follows from the run's seed.
 
 use super::curve::area;
-use super::scheme::Scheme;
+use super::scheme::VideoScheme;
 use crate::experiment::pages::ChannelUse;
 use crate::workload::video::Arrival;
 use hvq_emulation::samples::quantile;
@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 
 /// The measurements of a run, as a line of JSON.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct VideoOutcome {
     /// The name of the channels.
     pub channels: String,
     /// The scheme.
-    pub scheme: Scheme,
+    pub scheme: VideoScheme,
     /// The repetition, counted from 0: the same stretch of a trace for every scheme.
     pub repetition: u32,
     /// The duration of the video, in seconds.
@@ -60,7 +60,7 @@ pub struct Viewing {
     pub longest_gap_ms: f64,
 }
 
-impl Outcome {
+impl VideoOutcome {
     /// Returns the values for a line of results, by name: those of the paper's receiver, which has no quota of late frames,
     /// and the area under the curve of quality against latency.
     pub fn values(&self) -> BTreeMap<String, f64> {

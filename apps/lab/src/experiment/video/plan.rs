@@ -1,7 +1,7 @@
 //! The variations, and the runs that follow from them.
 
-use super::run::Run;
-use super::scheme::Scheme;
+use super::run::VideoRun;
+use super::scheme::VideoScheme;
 use crate::experiment::definition::Half;
 use crate::experiment::pages::{Channels, part};
 use crate::workload::page_load::LEAD;
@@ -21,13 +21,13 @@ pub struct Dark {
 
 /// The variations of the experiment.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct VideoPlan {
     /// The clip, which is repeated, and its name.
     pub clip: (String, Arc<Clip>),
     /// eMBB by these traces.
     pub traces: Vec<TraceName>,
     /// The schemes by which both channels are used.
-    pub schemes: Vec<Scheme>,
+    pub schemes: Vec<VideoScheme>,
     /// The duration of each video.
     pub time: Duration,
     /// Videos with each scheme, each on another stretch of the trace.
@@ -40,9 +40,9 @@ pub struct Plan {
     pub seed: u64,
 }
 
-impl Plan {
+impl VideoPlan {
     /// All runs: by trace, then by stretch, then by scheme, so that what is compared runs together.
-    pub fn runs(&self) -> Vec<Run> {
+    pub fn runs(&self) -> Vec<VideoRun> {
         let stretches =
             self.traces.iter().flat_map(|trace| (0..self.repetitions).map(move |turn| (*trace, turn)));
         let runs =
@@ -50,7 +50,7 @@ impl Plan {
         runs.map(|(trace, turn, scheme)| self.run(trace, turn, scheme)).collect()
     }
 
-    fn run(&self, trace: TraceName, repetition: u32, scheme: Scheme) -> Run {
+    fn run(&self, trace: TraceName, repetition: u32, scheme: VideoScheme) -> VideoRun {
         let (_, clip) = &self.clip;
         let embb = part(&ChannelSpec::trace(trace), self.half, (repetition, self.time));
         let mut embb = embb.expect("the traces are compiled in");
@@ -59,7 +59,7 @@ impl Plan {
             embb.up.blackouts.push(interval);
             embb.down.blackouts.push(interval);
         }
-        Run {
+        VideoRun {
             clip: clip.clone(),
             channels: Channels { name: trace.label().to_owned(), embb, urllc: ChannelSpec::urllc() },
             scheme,

@@ -2,11 +2,11 @@
 
 use super::curve::curve;
 use super::datagrams;
-use super::outcome::{Outcome, Viewing};
-use super::scheme::Scheme;
+use super::outcome::{VideoOutcome, Viewing};
+use super::scheme::VideoScheme;
 use crate::experiment::pages::{self, ChannelUse, Channels, Flows, ideal};
 use crate::workload::page_load::Paths;
-use crate::workload::video::{Arrival, Program, Video, Voice};
+use crate::workload::video::{Arrival, MessageHints, Program, Video};
 use crate::world::medium::Medium;
 use crate::world::wire::Wire;
 use crate::world::{Net, Radio, Side};
@@ -33,13 +33,13 @@ const FLIGHT: Duration = Duration::from_millis(10);
 
 /// The description of a run.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct VideoRun {
     /// The clip that is sent, again and again.
     pub clip: Arc<Clip>,
     /// The channels, their traces begun where they are to be.
     pub channels: Channels,
     /// The scheme by which they are used.
-    pub scheme: Scheme,
+    pub scheme: VideoScheme,
     /// The number of frames that are sent.
     pub frames: u32,
     /// The repetition, counted from 0.
@@ -58,21 +58,22 @@ struct Sent {
     gaps: Gaps,
 }
 
-impl Run {
+impl VideoRun {
     /// Runs it. Fails if a trace cannot be read; what happens to the video is part of the outcome.
-    pub fn outcome(&self) -> Result<Outcome, TraceError> {
+    pub fn outcome(&self) -> Result<VideoOutcome, TraceError> {
         let Sent { arrivals, embb, urllc, withdrawn, failure, gaps } = match self.scheme {
-            Scheme::Packets(steering) => {
+            VideoScheme::Packets(steering) => {
                 let until = (self.seed, self.end());
-                let sent = datagrams::send(&self.program(Voice::Silent), &self.channels, steering, until)?;
+                let sent =
+                    datagrams::send(&self.program(MessageHints::Silent), &self.channels, steering, until)?;
                 let datagrams::Sending { arrivals, embb, urllc } = sent;
                 Sent { arrivals, embb, urllc, withdrawn: 0, failure: None, gaps: Gaps::Skip }
             }
-            Scheme::Transport(scheme, voice) => self.transport(scheme, voice)?,
+            VideoScheme::Transport(scheme, voice) => self.transport(scheme, voice)?,
         };
         let curve = curve(&arrivals, &self.clip, self.frames);
         let (paper, adaptive) = Viewing::both(&arrivals, &self.clip, self.frames, gaps);
-        Ok(Outcome {
+        Ok(VideoOutcome {
             channels: self.channels.name.clone(),
             scheme: self.scheme,
             repetition: self.repetition,
@@ -87,7 +88,7 @@ impl Run {
         })
     }
 
-    fn program(&self, voice: Voice) -> Program {
+    fn program(&self, voice: MessageHints) -> Program {
         let deadlines = Deadlines::of(FLIGHT, Wait::PAPER);
         Program { clip: self.clip.clone(), frames: self.frames, voice, deadlines }
     }
@@ -96,7 +97,7 @@ impl Run {
         Program::captured(self.frames) + TAIL
     }
 
-    fn transport(&self, scheme: pages::Scheme, voice: Voice) -> Result<Sent, TraceError> {
+    fn transport(&self, scheme: pages::Scheme, voice: MessageHints) -> Result<Sent, TraceError> {
         let mut net =
             Net::new(self.config(scheme, Side::Client)?, self.config(scheme, Side::Server)?, self.seed);
         net.radio = Radio::Common;

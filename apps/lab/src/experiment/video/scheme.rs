@@ -1,7 +1,7 @@
 //! The ways of sending video over two channels that are compared.
 
 use crate::experiment::pages;
-use crate::workload::video::Voice;
+use crate::workload::video::MessageHints;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -9,11 +9,11 @@ use std::str::FromStr;
 /// A way of using the channels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub enum Scheme {
+pub enum VideoScheme {
     /// Packets without a transport, as the paper sent them.
     Packets(Steering),
     /// Over the transport.
-    Transport(pages::Scheme, Voice),
+    Transport(pages::Scheme, MessageHints),
 }
 
 /// The channel that packets without a transport take.
@@ -32,9 +32,10 @@ impl Steering {
         [("embb", Self::Embb), ("dchannel", Self::DChannel), ("priority", Self::Priority)];
 }
 
-const VOICES: [(&str, Voice); 2] = [("+priorities", Voice::Priorities), ("+deadlines", Voice::Deadlines)];
+const VOICES: [(&str, MessageHints); 2] =
+    [("+priorities", MessageHints::Priorities), ("+deadlines", MessageHints::Deadlines)];
 
-impl fmt::Display for Scheme {
+impl fmt::Display for VideoScheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Packets(steering) => {
@@ -49,7 +50,7 @@ impl fmt::Display for Scheme {
     }
 }
 
-impl FromStr for Scheme {
+impl FromStr for VideoScheme {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
@@ -61,7 +62,7 @@ impl FromStr for Scheme {
             return found.map(|(_, steering)| Self::Packets(*steering)).ok_or_else(wrong);
         }
         let told = VOICES.iter().find_map(|(suffix, voice)| Some((name.strip_suffix(suffix)?, *voice)));
-        let (scheme, voice) = told.unwrap_or((name, Voice::Silent));
+        let (scheme, voice) = told.unwrap_or((name, MessageHints::Silent));
         let scheme = scheme
             .parse()
             .map_err(|error| format!("{error}; or udp:NAME for packets without a transport"))?;
@@ -69,13 +70,13 @@ impl FromStr for Scheme {
     }
 }
 
-impl From<Scheme> for String {
-    fn from(scheme: Scheme) -> Self {
+impl From<VideoScheme> for String {
+    fn from(scheme: VideoScheme) -> Self {
         scheme.to_string()
     }
 }
 
-impl TryFrom<String> for Scheme {
+impl TryFrom<String> for VideoScheme {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {

@@ -21,11 +21,11 @@ fn clip() -> Arc<Clip> {
     Arc::new(Clip::new((0..80).map(frame).collect()).expect("it begins with a key frame"))
 }
 
-fn run(scheme: &str, embb: &str, seconds: u32) -> Outcome {
+fn run(scheme: &str, embb: &str, seconds: u32) -> VideoOutcome {
     let embb: ChannelSpec = embb.parse().expect("a channel");
     let channels = Channels { name: "test".into(), embb, urllc: ChannelSpec::urllc() };
     let scheme = scheme.parse().expect("a scheme");
-    let run = Run { clip: clip(), channels, scheme, frames: seconds * 30, repetition: 0, seed: 7 };
+    let run = VideoRun { clip: clip(), channels, scheme, frames: seconds * 30, repetition: 0, seed: 7 };
     run.outcome().expect("no traces are read")
 }
 
@@ -40,10 +40,10 @@ fn schemes_are_written_as_they_are_read() {
         "hvc+deadlines",
         "priority-svc+priorities",
     ] {
-        assert_eq!(name.parse::<Scheme>().map(String::from), Ok(name.to_owned()));
+        assert_eq!(name.parse::<VideoScheme>().map(String::from), Ok(name.to_owned()));
     }
     for name in ["", "udp:", "udp:hvc", "hvc+", "+deadlines", "hvc+deadlines+priorities"] {
-        assert!(name.parse::<Scheme>().is_err(), "{name}");
+        assert!(name.parse::<VideoScheme>().is_err(), "{name}");
     }
 }
 
@@ -52,7 +52,7 @@ fn over_channels_with_room_every_scheme_shows_every_frame_with_all_layers() {
     for name in
         ["udp:embb", "udp:priority", "udp:dchannel", "embb", "priority-svc+priorities", "hvc+deadlines"]
     {
-        let Outcome { paper, failure, .. } = run(name, "rtt=30ms,rate=100mbit", 3);
+        let VideoOutcome { paper, failure, .. } = run(name, "rtt=30ms,rate=100mbit", 3);
         assert_eq!((failure, paper.missing, paper.freezes), (None, 0, 0), "{name}");
         assert!(paper.depths[2] >= 85, "{name}: {:?}", paper.depths);
         assert!(
@@ -65,7 +65,7 @@ fn over_channels_with_room_every_scheme_shows_every_frame_with_all_layers() {
 
 #[test]
 fn base_layers_go_ahead_where_the_transport_knows_what_is_urgent() {
-    let Outcome { paper, urllc, .. } = run("priority-svc+priorities", "rtt=80ms,rate=100mbit", 3);
+    let VideoOutcome { paper, urllc, .. } = run("priority-svc+priorities", "rtt=80ms,rate=100mbit", 3);
     // 1.6 KB take 6.7 ms at 2 Mbit/s and 2.5 ms on the way, and the receiver waits for 60 ms.
     let late = paper.latency_ms.iter().filter(|time| **time > 72.0).count();
     assert!(late <= 2, "{:?}", paper.latency_ms);
@@ -75,7 +75,7 @@ fn base_layers_go_ahead_where_the_transport_knows_what_is_urgent() {
 #[test]
 fn without_embb_the_picture_moves_on_by_base_layers() {
     let dark = "rtt=30ms,rate=100mbit,blackout=4s..7s";
-    let Outcome { paper, failure, withdrawn, .. } = run("hvc+deadlines", dark, 8);
+    let VideoOutcome { paper, failure, withdrawn, .. } = run("hvc+deadlines", dark, 8);
     assert_eq!((failure, paper.missing, paper.freezes), (None, 0, 0), "{:?}", paper.latency_ms);
     assert!(withdrawn > 60, "{withdrawn}");
     assert!(paper.depths[0] > 60 && paper.depths[2] > 100, "{:?}", paper.depths);
@@ -91,9 +91,9 @@ fn equal_seeds_give_equal_videos() {
 
 #[test]
 fn a_plan_compares_all_schemes_on_the_same_stretches() {
-    let schemes: Vec<Scheme> =
+    let schemes: Vec<VideoScheme> =
         ["udp:embb", "hvc"].iter().map(|name| name.parse().expect("a scheme")).collect();
-    let plan = Plan {
+    let plan = VideoPlan {
         clip: ("test".into(), clip()),
         traces: vec!["MM-D".parse().expect("a trace"), "LB-D".parse().expect("a trace")],
         schemes: schemes.clone(),

@@ -1,12 +1,12 @@
 use super::*;
 use crate::pages::builtin;
-use crate::pages::page::{Kind, Object, Priority, Recorded, Trigger};
+use crate::pages::page::{Object, ObjectKind, Priority, Recorded, Trigger};
 
 const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-fn object(id: u32, kind: Kind, priority: Priority, after: Option<(u32, Event, u64)>) -> Object {
+fn object(id: u32, kind: ObjectKind, priority: Priority, after: Option<(u32, Event, u64)>) -> Object {
     Object {
         id: ObjectId(id),
         domain: 0,
@@ -28,11 +28,11 @@ fn object(id: u32, kind: Kind, priority: Priority, after: Option<(u32, Event, u6
 /// request) that the load does not wait for; the style sheet leads to an image.
 fn page() -> Page {
     let mut objects = vec![
-        object(0, Kind::Document, Priority::VeryHigh, None),
-        object(1, Kind::Stylesheet, Priority::High, Some((0, Event::FirstByte, 100))),
-        object(2, Kind::Script, Priority::Medium, Some((0, Event::End, 0))),
-        object(3, Kind::Ping, Priority::VeryLow, Some((2, Event::Request, 0))),
-        object(4, Kind::Image, Priority::Low, Some((1, Event::End, 20))),
+        object(0, ObjectKind::Document, Priority::VeryHigh, None),
+        object(1, ObjectKind::Stylesheet, Priority::High, Some((0, Event::FirstByte, 100))),
+        object(2, ObjectKind::Script, Priority::Medium, Some((0, Event::End, 0))),
+        object(3, ObjectKind::Ping, Priority::VeryLow, Some((2, Event::Request, 0))),
+        object(4, ObjectKind::Image, Priority::Low, Some((1, Event::End, 20))),
     ];
     objects[3].before_onload = false;
     Page { id: "p".to_owned(), site: "s".to_owned(), objects, recorded_onload: None, paper_size_scale: None }

@@ -42,7 +42,7 @@ fn a_description_becomes_a_page() {
     let image = page.object(ObjectId(1)).unwrap();
     assert_eq!(
         (image.kind, image.priority, image.recorded_server_wait),
-        (Kind::Image, Priority::Low, Duration::ZERO)
+        (ObjectKind::Image, Priority::Low, Duration::ZERO)
     );
     let trigger = Trigger { object: ObjectId(0), event: Event::FirstByte, delay: Duration::from_millis(10) };
     assert_eq!(image.after, Some(trigger));

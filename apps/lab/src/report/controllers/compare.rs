@@ -1,6 +1,6 @@
 //! The arrangements of each setting and controller side by side, and whether hvq reaches its goal.
 
-use crate::experiment::controllers::{Arrangement, Outcome, Queue};
+use crate::experiment::controllers::{Arrangement, ControllerOutcome, Queue};
 use std::fmt;
 
 /// The goal in words.
@@ -16,26 +16,26 @@ const FORGIVEN: (f64, f64) = (1.05, 1.0);
 
 /// The results of a controller in a setting, in each arrangement that was run.
 #[derive(Clone, Debug)]
-pub struct Comparison<'a> {
+pub struct ControllerComparison<'a> {
     /// The setting.
     pub setting: String,
     /// The controller.
     pub controller: String,
     /// eMBB alone.
-    pub single: Option<&'a Outcome>,
+    pub single: Option<&'a ControllerOutcome>,
     /// Steered below the transport.
-    pub steered: Option<&'a Outcome>,
+    pub steered: Option<&'a ControllerOutcome>,
     /// Two paths of hvq.
-    pub multipath: Option<&'a Outcome>,
+    pub multipath: Option<&'a ControllerOutcome>,
     /// The goodput of hvq as a share of CUBIC's with hvq, if both were run.
     pub of_cubic: Option<f64>,
     /// The verdict on the goal.
-    pub verdict: Verdict,
+    pub verdict: ControllerVerdict,
 }
 
 /// The verdict on the goal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum ControllerVerdict {
     /// It is.
     Met,
     /// Goodput is too low.
@@ -48,7 +48,7 @@ pub enum Verdict {
     Failed,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ControllerVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Met => "met",
@@ -61,7 +61,7 @@ impl fmt::Display for Verdict {
 }
 
 /// Every setting and controller in `outcomes`, in their order.
-pub fn comparisons(outcomes: &[Outcome]) -> Vec<Comparison<'_>> {
+pub fn comparisons(outcomes: &[ControllerOutcome]) -> Vec<ControllerComparison<'_>> {
     let mut keys: Vec<(&str, &str)> = Vec::new();
     for outcome in outcomes {
         let key = (outcome.setting.as_str(), outcome.controller.as_str());
@@ -72,7 +72,11 @@ pub fn comparisons(outcomes: &[Outcome]) -> Vec<Comparison<'_>> {
     keys.into_iter().map(|(setting, controller)| compare(outcomes, setting, controller)).collect()
 }
 
-fn compare<'a>(outcomes: &'a [Outcome], setting: &str, controller: &str) -> Comparison<'a> {
+fn compare<'a>(
+    outcomes: &'a [ControllerOutcome],
+    setting: &str,
+    controller: &str,
+) -> ControllerComparison<'a> {
     let find = |controller: &str, arrangement| {
         outcomes.iter().find(|outcome| {
             outcome.setting == setting
@@ -85,14 +89,15 @@ fn compare<'a>(outcomes: &'a [Outcome], setting: &str, controller: &str) -> Comp
     let cubic = find("cubic", Arrangement::Multipath);
     let of_cubic =
         multipath.zip(cubic).map(|(own, cubic)| own.goodput / cubic.goodput.max(f64::MIN_POSITIVE));
-    Comparison {
+    ControllerComparison {
         setting: setting.to_owned(),
         controller: controller.to_owned(),
         single,
         steered: find(controller, Arrangement::Steered),
         multipath,
         of_cubic,
-        verdict: multipath.map_or(Verdict::Failed, |multipath| verdict(multipath, single, of_cubic)),
+        verdict: multipath
+            .map_or(ControllerVerdict::Failed, |multipath| verdict(multipath, single, of_cubic)),
     }
 }
 
@@ -101,9 +106,13 @@ fn fills_queues(controller: &str) -> bool {
     ["newreno", "cubic", "lia", "olia", "balia"].contains(&controller)
 }
 
-fn verdict(multipath: &Outcome, single: Option<&Outcome>, of_cubic: Option<f64>) -> Verdict {
+fn verdict(
+    multipath: &ControllerOutcome,
+    single: Option<&ControllerOutcome>,
+    of_cubic: Option<f64>,
+) -> ControllerVerdict {
     if multipath.failure.is_some() {
-        return Verdict::Failed;
+        return ControllerVerdict::Failed;
     }
     let share = match multipath.controller.as_str() {
         // How much CUBIC gets of a channel that loses or varies is no matter of steering.
@@ -119,9 +128,9 @@ fn verdict(multipath: &Outcome, single: Option<&Outcome>, of_cubic: Option<f64>)
         multipath.embb_queue.delay.p95 > (alone * FORGIVEN.0).max(alone + FORGIVEN.1)
     });
     match (slow, queueing) {
-        (false, false) => Verdict::Met,
-        (true, false) => Verdict::Slow,
-        (false, true) => Verdict::Queueing,
-        (true, true) => Verdict::SlowAndQueueing,
+        (false, false) => ControllerVerdict::Met,
+        (true, false) => ControllerVerdict::Slow,
+        (false, true) => ControllerVerdict::Queueing,
+        (true, true) => ControllerVerdict::SlowAndQueueing,
     }
 }

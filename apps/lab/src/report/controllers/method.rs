@@ -1,10 +1,10 @@
 //! The method of the experiment.
 
-use crate::experiment::controllers::Outcome;
+use crate::experiment::controllers::ControllerOutcome;
 use crate::report::svg::escape;
 
 /// The points of the method as a list.
-pub(super) fn list(outcomes: &[Outcome]) -> String {
+pub(super) fn list(outcomes: &[ControllerOutcome]) -> String {
     let Some(first) = outcomes.first() else { return String::new() };
     let points = [
         format!("hvq {}, seed {}, {} s of virtual time a run. The same seed gives the same numbers.", env!("CARGO_PKG_VERSION"), first.seed, first.seconds),

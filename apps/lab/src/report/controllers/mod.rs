@@ -8,20 +8,20 @@ mod tests;
 mod text;
 mod throughput;
 
-pub use compare::{Comparison, Verdict, comparisons};
+pub use compare::{ControllerComparison, ControllerVerdict, comparisons};
 pub use text::{documentation, markdown};
 
-use super::page::{Page, legend, note, section, table};
+use super::page::{ReportPage, legend, note, section, table};
 use super::svg::escape;
-use crate::experiment::controllers::{Arrangement, Milliseconds, Outcome};
+use crate::experiment::controllers::{Arrangement, ControllerOutcome, Milliseconds};
 
 const STYLE: &str = include_str!("style.css");
 
 /// The report on `outcomes`, the first setting being the base.
-pub fn html(outcomes: &[Outcome]) -> String {
+pub fn html(outcomes: &[ControllerOutcome]) -> String {
     let rows = comparisons(outcomes);
     let base = rows.first().map(|row| row.setting.clone()).unwrap_or_default();
-    let drawn: Vec<&Comparison<'_>> = rows.iter().filter(|row| row.setting == base).collect();
+    let drawn: Vec<&ControllerComparison<'_>> = rows.iter().filter(|row| row.setting == base).collect();
     let panels: String = drawn.iter().map(|row| over_time::panel(row)).collect();
     let arrangements = || {
         legend(
@@ -47,14 +47,14 @@ pub fn html(outcomes: &[Outcome]) -> String {
     ];
     let lead = "A bulk download over eMBB (60 Mbit/s or a trace) and URLLC (2 Mbit/s, 5 ms) in virtual time: eMBB alone, \
                 both channels steered packet by packet below a single-path transport, and both as paths of hvq.";
-    Page { title: "hvq lab: controllers", lead, style: STYLE, script: "" }.html(&sections.concat())
+    ReportPage { title: "hvq lab: controllers", lead, style: STYLE, script: "" }.html(&sections.concat())
 }
 
 /// The goodput of each controller in the first setting, as a file of SVG.
-pub fn figure(outcomes: &[Outcome]) -> String {
+pub fn figure(outcomes: &[ControllerOutcome]) -> String {
     let rows = comparisons(outcomes);
     let base = rows.first().map(|row| row.setting.clone()).unwrap_or_default();
-    let drawn: Vec<&Comparison<'_>> = rows.iter().filter(|row| row.setting == base).collect();
+    let drawn: Vec<&ControllerComparison<'_>> = rows.iter().filter(|row| row.setting == base).collect();
     let mut svg = throughput::draw(&drawn);
     throughput::key(&mut svg);
     svg.file(&format!("{}{STYLE}", super::page::BASE))
@@ -72,7 +72,7 @@ fn class(arrangement: Arrangement) -> String {
 }
 
 /// A table with a row for each setting and controller.
-fn queues(rows: &[Comparison<'_>]) -> String {
+fn queues(rows: &[ControllerComparison<'_>]) -> String {
     let heads = [
         "setting",
         "controller",
@@ -91,15 +91,15 @@ fn queues(rows: &[Comparison<'_>]) -> String {
             format!("{:.1} / {:.1} / {:.1}", times.p50, times.p95, times.p99)
         })
     };
-    let rtts = |outcome: Option<&Outcome>| {
+    let rtts = |outcome: Option<&ControllerOutcome>| {
         outcome.map_or_else(String::new, |outcome| format!("{:.0} / {:.0}", outcome.rtt.p50, outcome.rtt.p99))
     };
-    let goodput = |outcome: Option<&Outcome>| {
+    let goodput = |outcome: Option<&ControllerOutcome>| {
         outcome.map_or_else(String::new, |outcome| format!("{:.1}", outcome.goodput))
     };
-    let row = |row: &Comparison<'_>| {
+    let row = |row: &ControllerComparison<'_>| {
         let (good, said) = match row.verdict {
-            Verdict::Met => ("good", "met".to_owned()),
+            ControllerVerdict::Met => ("good", "met".to_owned()),
             missed => ("bad", missed.to_string()),
         };
         vec![

@@ -1,8 +1,8 @@
 use super::*;
 use crate::experiment::controllers::{Queue, Series};
 
-fn outcome(controller: &str, arrangement: Arrangement, goodput: f64, queue: f64) -> Outcome {
-    Outcome {
+fn outcome(controller: &str, arrangement: Arrangement, goodput: f64, queue: f64) -> ControllerOutcome {
+    ControllerOutcome {
         setting: "50 ms".to_owned(),
         embb: "rtt=50ms <x>".to_owned(),
         urllc: "rtt=5ms".to_owned(),
@@ -32,7 +32,7 @@ fn outcome(controller: &str, arrangement: Arrangement, goodput: f64, queue: f64)
     }
 }
 
-fn outcomes() -> Vec<Outcome> {
+fn outcomes() -> Vec<ControllerOutcome> {
     let of = |controller: &str, goodputs: [f64; 3], queues: [f64; 3]| {
         let arranged = Arrangement::ALL.into_iter().zip(goodputs.into_iter().zip(queues));
         arranged
@@ -51,24 +51,32 @@ fn outcomes() -> Vec<Outcome> {
 #[test]
 fn each_controller_is_held_against_cubic_and_against_itself() {
     let outcomes = outcomes();
-    let verdicts: Vec<Verdict> = comparisons(&outcomes).iter().map(|row| row.verdict).collect();
-    assert_eq!(verdicts, [Verdict::Met, Verdict::Queueing, Verdict::Slow, Verdict::SlowAndQueueing]);
+    let verdicts: Vec<ControllerVerdict> = comparisons(&outcomes).iter().map(|row| row.verdict).collect();
+    assert_eq!(
+        verdicts,
+        [
+            ControllerVerdict::Met,
+            ControllerVerdict::Queueing,
+            ControllerVerdict::Slow,
+            ControllerVerdict::SlowAndQueueing
+        ]
+    );
 }
 
 #[test]
 fn cubic_is_held_against_the_capacity_where_it_is_steady() {
     let mut outcomes = outcomes();
     outcomes[2].goodput = 58.0;
-    assert_eq!(comparisons(&outcomes)[0].verdict, Verdict::Slow);
+    assert_eq!(comparisons(&outcomes)[0].verdict, ControllerVerdict::Slow);
     outcomes[2].capacity_is_steady = false;
-    assert_eq!(comparisons(&outcomes)[0].verdict, Verdict::Met);
+    assert_eq!(comparisons(&outcomes)[0].verdict, ControllerVerdict::Met);
 }
 
 #[test]
 fn a_broken_connection_is_no_success() {
     let mut outcomes = outcomes();
     outcomes[2].failure = Some("closed".to_owned());
-    assert_eq!(comparisons(&outcomes)[0].verdict, Verdict::Failed);
+    assert_eq!(comparisons(&outcomes)[0].verdict, ControllerVerdict::Failed);
 }
 
 #[test]
@@ -92,8 +100,11 @@ fn the_report_needs_nothing_else_and_escapes_what_it_shows() {
 #[test]
 fn what_documentation_shows_is_the_base_in_full_and_the_rest_in_one_table() {
     let mut outcomes = outcomes();
-    let elsewhere: Vec<Outcome> =
-        outcomes.iter().cloned().map(|outcome| Outcome { setting: "20 ms".to_owned(), ..outcome }).collect();
+    let elsewhere: Vec<ControllerOutcome> = outcomes
+        .iter()
+        .cloned()
+        .map(|outcome| ControllerOutcome { setting: "20 ms".to_owned(), ..outcome })
+        .collect();
     outcomes.extend(elsewhere);
     let text = documentation(&outcomes);
     assert!(text.contains("**eMBB 50 ms**") && !text.contains("**eMBB 20 ms**"), "{text}");

@@ -1,16 +1,16 @@
 //! Tables for a terminal and for documentation, in Markdown.
 
-use super::compare::{Comparison, Verdict, comparisons};
+use super::compare::{ControllerComparison, ControllerVerdict, comparisons};
 use super::throughput::published;
-use crate::experiment::controllers::{Milliseconds, Outcome};
+use crate::experiment::controllers::{ControllerOutcome, Milliseconds};
 
 /// A table for each setting.
-pub fn markdown(outcomes: &[Outcome]) -> String {
+pub fn markdown(outcomes: &[ControllerOutcome]) -> String {
     tables(&comparisons(outcomes))
 }
 
 /// The table of the first setting, and one with the goodput in all others.
-pub fn documentation(outcomes: &[Outcome]) -> String {
+pub fn documentation(outcomes: &[ControllerOutcome]) -> String {
     let mut rows = comparisons(outcomes);
     let base = rows.first().map(|row| row.setting.clone()).unwrap_or_default();
     let others = rows.split_off(rows.iter().take_while(|row| row.setting == base).count());
@@ -19,7 +19,7 @@ pub fn documentation(outcomes: &[Outcome]) -> String {
 }
 
 /// A row for each controller, a column for each setting: goodput alone and with hvq, and what is missed of the goal.
-fn overview(rows: &[Comparison<'_>]) -> String {
+fn overview(rows: &[ControllerComparison<'_>]) -> String {
     let mut settings: Vec<&str> = Vec::new();
     let mut controllers: Vec<&str> = Vec::new();
     for row in rows {
@@ -33,7 +33,7 @@ fn overview(rows: &[Comparison<'_>]) -> String {
         let row = rows.iter().find(|row| row.controller == controller && row.setting == setting);
         row.map_or_else(String::new, |row| {
             let missed = match row.verdict {
-                Verdict::Met => String::new(),
+                ControllerVerdict::Met => String::new(),
                 missed => format!(", {missed}"),
             };
             format!("{} → {}{missed}", goodput(row.single), goodput(row.multipath))
@@ -52,7 +52,7 @@ fn overview(rows: &[Comparison<'_>]) -> String {
     text
 }
 
-fn tables(rows: &[Comparison<'_>]) -> String {
+fn tables(rows: &[ControllerComparison<'_>]) -> String {
     let mut text = String::new();
     let mut setting = None;
     for row in rows {
@@ -68,7 +68,7 @@ fn tables(rows: &[Comparison<'_>]) -> String {
     text
 }
 
-fn head(row: &Comparison<'_>) -> String {
+fn head(row: &ControllerComparison<'_>) -> String {
     format!(
         "**eMBB {}** (goodput in Mbit/s; eMBB queue p50/p95/p99 in ms)\n\n\
          | controller | eMBB alone | steered below | the paper's | hvq | of CUBIC | queue alone | queue with hvq | goal |\n\
@@ -77,12 +77,12 @@ fn head(row: &Comparison<'_>) -> String {
     )
 }
 
-fn goodput(outcome: Option<&Outcome>) -> String {
+fn goodput(outcome: Option<&ControllerOutcome>) -> String {
     outcome.map_or_else(String::new, |outcome| format!("{:.1}", outcome.goodput))
 }
 
-fn line(row: &Comparison<'_>) -> String {
-    let queue = |outcome: Option<&Outcome>| {
+fn line(row: &ControllerComparison<'_>) -> String {
+    let queue = |outcome: Option<&ControllerOutcome>| {
         outcome.map_or_else(String::new, |outcome| {
             let Milliseconds { p50, p95, p99, .. } = outcome.embb_queue.delay;
             format!("{p50:.1}/{p95:.1}/{p99:.1}")

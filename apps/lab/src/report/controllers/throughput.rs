@@ -1,8 +1,8 @@
 //! Goodput of each controller in each arrangement, on a logarithmic axis (HotNets 2023, Fig. 1a).
 
 use super::class;
-use super::compare::Comparison;
-use crate::experiment::controllers::{Arrangement, Outcome};
+use super::compare::ControllerComparison;
+use crate::experiment::controllers::{Arrangement, ControllerOutcome};
 use crate::report::svg::{Anchor, Area, Svg};
 
 const HEIGHT: f64 = 330.0;
@@ -23,13 +23,13 @@ const PUBLISHED: [(&str, f64); 4] = [("cubic", 60.0), ("bbr", 26.5), ("vegas", 2
 const PUBLISHED_SETTING: &str = "50 ms";
 
 /// Returns the paper's value in the place of `row`, in Mbit/s.
-pub(super) fn published(row: &Comparison<'_>) -> Option<f64> {
+pub(super) fn published(row: &ControllerComparison<'_>) -> Option<f64> {
     let is_row = |(name, _): &&(&str, f64)| row.controller == *name && row.setting == PUBLISHED_SETTING;
     PUBLISHED.iter().find(is_row).map(|(_, rate)| *rate)
 }
 
 /// Three bars for each controller of one setting.
-pub(super) fn draw(rows: &[&Comparison<'_>]) -> Svg {
+pub(super) fn draw(rows: &[&ControllerComparison<'_>]) -> Svg {
     let group = BAR * 3.0 + GAP;
     let right = LEFT + group * rows.len() as f64;
     let mut svg =
@@ -64,7 +64,7 @@ pub(super) fn key(svg: &mut Svg) {
     }
 }
 
-fn bars(svg: &mut Svg, left: f64, row: &Comparison<'_>) {
+fn bars(svg: &mut Svg, left: f64, row: &ControllerComparison<'_>) {
     svg.text("name", (left + BAR * 1.5, BOTTOM + 18.0), Anchor::Middle, &row.controller);
     let arranged = Arrangement::ALL.into_iter().zip([row.single, row.steered, row.multipath]);
     for (place, (arrangement, outcome)) in arranged.enumerate() {
@@ -81,7 +81,7 @@ fn bars(svg: &mut Svg, left: f64, row: &Comparison<'_>) {
     }
 }
 
-fn bar(svg: &mut Svg, x: f64, arrangement: Arrangement, outcome: &Outcome) {
+fn bar(svg: &mut Svg, x: f64, arrangement: Arrangement, outcome: &ControllerOutcome) {
     let top = height(outcome.goodput);
     let tip = format!(
         "{}, {}: {:.2} Mbit/s of goodput, {:.2} with headers",

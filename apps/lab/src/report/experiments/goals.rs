@@ -1,6 +1,6 @@
 //! The goals, each with its numbers.
 
-use crate::experiment::statistics::{Check, Decision, Verdict};
+use crate::experiment::statistics::{Check, Decision, GoalVerdict};
 use crate::report::page::{self, note};
 use crate::report::svg::escape;
 
@@ -30,12 +30,12 @@ const GOALS: [&str; 15] = [
 ];
 
 /// A tile for each goal of the project: met or missed, and in how many of its numbers.
-fn tiles(verdicts: &[Verdict]) -> String {
+fn tiles(verdicts: &[GoalVerdict]) -> String {
     let tile = |(number, about): (u32, &str)| {
         let own = || verdicts.iter().filter(|verdict| verdict.number == number);
         let checks: usize = own().map(|verdict| verdict.checks.len()).sum();
         let met: usize = own().map(|verdict| verdict.count(Decision::Met)).sum();
-        let (class, said) = match own().filter_map(Verdict::decision).max() {
+        let (class, said) = match own().filter_map(GoalVerdict::decision).max() {
             None => ("", "not run"),
             Some(Decision::Met) if own().any(|verdict| verdict.checks.is_empty()) => ("", "in part"),
             Some(decision) => (class(decision), decision.name()),
@@ -51,11 +51,11 @@ fn tiles(verdicts: &[Verdict]) -> String {
 }
 
 /// All goals by number.
-pub(super) fn section(verdicts: &[Verdict]) -> String {
+pub(super) fn section(verdicts: &[GoalVerdict]) -> String {
     if verdicts.is_empty() {
         return String::new();
     }
-    let mut sorted: Vec<&Verdict> = verdicts.iter().collect();
+    let mut sorted: Vec<&GoalVerdict> = verdicts.iter().collect();
     sorted.sort_by_key(|verdict| verdict.number);
     let rows: String = sorted.into_iter().map(row).collect();
     let body = format!(
@@ -77,7 +77,7 @@ const fn class(decision: Decision) -> &'static str {
 }
 
 /// A verdict in words.
-fn said(verdict: &Verdict) -> String {
+fn said(verdict: &GoalVerdict) -> String {
     match verdict.decision() {
         None => "not run".to_owned(),
         Some(decision) if decision == Decision::Met || verdict.checks.len() == 1 => {
@@ -89,8 +89,8 @@ fn said(verdict: &Verdict) -> String {
     }
 }
 
-fn row(verdict: &Verdict) -> String {
-    let Verdict { number, says, experiment, checks, .. } = verdict;
+fn row(verdict: &GoalVerdict) -> String {
+    let GoalVerdict { number, says, experiment, checks, .. } = verdict;
     format!(
         "<tr><td>{number}</td><td class=\"says\">{} <a href=\"#{experiment}\">{experiment}</a></td>\
          <td><span class=\"{}\">{}</span></td><td class=\"numbers\">{}</td></tr>\n",

@@ -5,7 +5,7 @@ use super::panel::{Panel, class, published};
 use crate::experiment::definition::Definition;
 use crate::experiment::pages::Scheme;
 use crate::experiment::statistics::{Results, number};
-use crate::report::svg::{Anchor, Axis, Svg};
+use crate::report::svg::{Anchor, LinearAxis, Svg};
 
 const WIDTH: f64 = 520.0;
 const HEIGHT: f64 = 300.0;
@@ -19,13 +19,13 @@ const BOTTOM: f64 = 262.0;
 struct Frame {
     places: Vec<f64>,
     low: f64,
-    up: Axis,
+    up: LinearAxis,
 }
 
 impl Frame {
     fn new(definition: &Definition, (low, high): (f64, f64)) -> Self {
         let low = low.max(-high.max(1.0));
-        let up = Axis { most: (high - low).max(f64::MIN_POSITIVE), origin: BOTTOM, end: TOP };
+        let up = LinearAxis { most: (high - low).max(f64::MIN_POSITIVE), origin: BOTTOM, end: TOP };
         Self { places: places(definition), low, up }
     }
 

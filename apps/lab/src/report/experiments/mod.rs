@@ -14,7 +14,7 @@ mod text;
 
 pub use text::markdown;
 
-use super::page::Page;
+use super::page::ReportPage;
 use crate::experiment::statistics::{Results, verdicts};
 
 const STYLE: &str = include_str!("style.css");
@@ -31,5 +31,5 @@ pub fn html(experiments: &[Results<'_>], missing: &[String]) -> String {
     .concat();
     let lead = "The papers' evaluations of two unlike channels run again in virtual time, and our own: every scheme on the \
                 same pages and the same stretches of the same traces.";
-    Page { title: "hvq lab: report", lead, style: STYLE, script: "" }.html(&body)
+    ReportPage { title: "hvq lab: report", lead, style: STYLE, script: "" }.html(&body)
 }

@@ -4,7 +4,7 @@ use super::extent::extent;
 use super::panel::{drawn, panels};
 use crate::experiment::definition::{Cell, Measure};
 use crate::experiment::pages::Scheme;
-use crate::experiment::statistics::{Check, Decision, Results, Verdict, verdicts, with_interval};
+use crate::experiment::statistics::{Check, Decision, GoalVerdict, Results, verdicts, with_interval};
 use std::fmt::Write;
 
 /// Checks of a verdict that are written out at most; the rest is counted.
@@ -29,7 +29,7 @@ pub fn markdown(results: &Results<'_>) -> String {
 }
 
 /// A goal with its decision and its cells, the missed ones first.
-fn goal(verdict: &Verdict) -> String {
+fn goal(verdict: &GoalVerdict) -> String {
     let decision = verdict.decision().map_or("not run", Decision::name);
     let count = |decision| verdict.count(decision);
     let [met, undecided, missed] = [Decision::Met, Decision::Undecided, Decision::Missed].map(count);

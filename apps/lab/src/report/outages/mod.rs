@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::experiment::outages::{Kind, Outcome, Verdict};
+use crate::experiment::outages::{OutageKind, OutageOutcome, OutageVerdict};
 use std::collections::BTreeMap;
 
 /// A row of a table of verdicts.
@@ -19,16 +19,16 @@ struct Row {
 }
 
 impl Row {
-    fn add(&mut self, outcome: &Outcome) {
+    fn add(&mut self, outcome: &OutageOutcome) {
         self.cells += 1;
         match outcome.verdict {
-            Verdict::InTime => self.in_time += 1,
-            Verdict::SlowAnyway => self.slow_anyway += 1,
-            Verdict::Late => {
+            OutageVerdict::InTime => self.in_time += 1,
+            OutageVerdict::SlowAnyway => self.slow_anyway += 1,
+            OutageVerdict::Late => {
                 self.late += 1;
                 self.worst = self.worst.max(outcome.excess_ms().unwrap_or_default());
             }
-            Verdict::Never => self.never += 1,
+            OutageVerdict::Never => self.never += 1,
         }
     }
 
@@ -40,10 +40,10 @@ impl Row {
 }
 
 /// The verdicts by policy and by kind of outage, in Markdown, in the order of the outcomes and of the kinds.
-pub fn markdown(outcomes: &[Outcome]) -> String {
+pub fn markdown(outcomes: &[OutageOutcome]) -> String {
     let mut policies: Vec<&str> = Vec::new();
     let mut by_policy: BTreeMap<&str, Row> = BTreeMap::new();
-    let mut by_kind: BTreeMap<Kind, Row> = BTreeMap::new();
+    let mut by_kind: BTreeMap<OutageKind, Row> = BTreeMap::new();
     for outcome in outcomes {
         if !policies.contains(&outcome.policy.as_str()) {
             policies.push(&outcome.policy);
@@ -70,8 +70,9 @@ fn head(of: &str) -> String {
 }
 
 /// The `most` worst of the cells that failed, a paragraph each; `replay` gives the command that runs one again.
-pub fn worst(outcomes: &[Outcome], most: usize, replay: impl Fn(&Outcome) -> String) -> String {
-    let mut failed: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.verdict.is_failure()).collect();
+pub fn worst(outcomes: &[OutageOutcome], most: usize, replay: impl Fn(&OutageOutcome) -> String) -> String {
+    let mut failed: Vec<&OutageOutcome> =
+        outcomes.iter().filter(|outcome| outcome.verdict.is_failure()).collect();
     failed.sort_by(|one, other| other.badness().total_cmp(&one.badness()));
     let mut cells: Vec<&str> = Vec::new();
     for outcome in &failed {
@@ -84,7 +85,7 @@ pub fn worst(outcomes: &[Outcome], most: usize, replay: impl Fn(&Outcome) -> Str
 }
 
 /// A cell with the policies that failed there, the worst first.
-fn paragraph(failed: &[&Outcome], replay: impl Fn(&Outcome) -> String) -> String {
+fn paragraph(failed: &[&OutageOutcome], replay: impl Fn(&OutageOutcome) -> String) -> String {
     let Some((first, others)) = failed.split_first() else { return String::new() };
     let others: Vec<String> =
         others.iter().map(|outcome| format!("{} {}", outcome.policy, time(outcome.both_ms))).collect();
@@ -101,7 +102,7 @@ fn time(time: Option<f64>) -> String {
 }
 
 /// A line on one outcome.
-pub fn line(outcome: &Outcome) -> String {
+pub fn line(outcome: &OutageOutcome) -> String {
     let failure = outcome.failure.as_ref().map_or_else(String::new, |failure| format!(" ({failure})"));
     format!(
         "{}: cell {}, {}: both {}{failure}, eMBB alone {}, URLLC alone {}, allowed {}: {}",

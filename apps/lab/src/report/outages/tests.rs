@@ -2,8 +2,8 @@ use super::*;
 use crate::experiment::outages::named;
 
 /// The outcome of a cell with `policy` that took `both` where `allowed` was allowed.
-fn outcome(cell: &str, policy: &str, both: Option<f64>, verdict: Verdict) -> Outcome {
-    Outcome {
+fn outcome(cell: &str, policy: &str, both: Option<f64>, verdict: OutageVerdict) -> OutageOutcome {
+    OutageOutcome {
         cell: cell.to_owned(),
         kind: named("gateway-both-9s", 1).expect("a named cell").kind,
         setting: "a page".to_owned(),
@@ -18,12 +18,12 @@ fn outcome(cell: &str, policy: &str, both: Option<f64>, verdict: Verdict) -> Out
     }
 }
 
-fn outcomes() -> [Outcome; 4] {
+fn outcomes() -> [OutageOutcome; 4] {
     [
-        outcome("1", "hvc", Some(900.0), Verdict::InTime),
-        outcome("1", "min-rtt", Some(2_400.0), Verdict::Late),
-        outcome("2", "hvc", None, Verdict::Never),
-        outcome("2", "min-rtt", Some(3_400.0), Verdict::Late),
+        outcome("1", "hvc", Some(900.0), OutageVerdict::InTime),
+        outcome("1", "min-rtt", Some(2_400.0), OutageVerdict::Late),
+        outcome("2", "hvc", None, OutageVerdict::Never),
+        outcome("2", "min-rtt", Some(3_400.0), OutageVerdict::Late),
     ]
 }
 
@@ -42,7 +42,7 @@ fn verdicts_are_counted_by_policy_and_by_kind_of_outage() {
 
 #[test]
 fn the_worst_cells_come_first_each_with_its_command_and_its_other_policies() {
-    let replay = |outcome: &Outcome| format!("again {} {}", outcome.cell, outcome.policy);
+    let replay = |outcome: &OutageOutcome| format!("again {} {}", outcome.cell, outcome.policy);
     let text = worst(&outcomes(), 10, replay);
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("never: cell 2, hvc: both never, eMBB alone 1000 ms"), "{text}");

@@ -1,6 +1,6 @@
 //! Each scheme held against eMBB alone on the same pages and stretches.
 
-use crate::experiment::pages::{Outcome, Scheme};
+use crate::experiment::pages::{PageOutcome, Scheme};
 use hvq_emulation::samples::{mean, quantile};
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ type Load<'a> = (&'a str, u32);
 
 /// One scheme over one pair of channels.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Comparison {
+pub struct PageComparison {
     /// The name of the channels.
     pub channels: String,
     /// The scheme.
@@ -38,7 +38,7 @@ pub struct Comparison {
 }
 
 /// A comparison for each pair of channels and scheme, in the order of the outcomes.
-pub fn comparisons(outcomes: &[Outcome]) -> Vec<Comparison> {
+pub fn comparisons(outcomes: &[PageOutcome]) -> Vec<PageComparison> {
     let mut keys: Vec<(&str, Scheme)> = Vec::new();
     for outcome in outcomes {
         let key = (outcome.channels.as_str(), outcome.scheme);
@@ -52,7 +52,7 @@ pub fn comparisons(outcomes: &[Outcome]) -> Vec<Comparison> {
     keys.into_iter().map(|(channels, scheme)| comparison(outcomes, channels, scheme)).collect()
 }
 
-fn comparison(outcomes: &[Outcome], channels: &str, scheme: Scheme) -> Comparison {
+fn comparison(outcomes: &[PageOutcome], channels: &str, scheme: Scheme) -> PageComparison {
     let of = |scheme: Scheme| {
         outcomes.iter().filter(move |outcome| outcome.channels == channels && outcome.scheme == scheme)
     };
@@ -70,7 +70,7 @@ fn comparison(outcomes: &[Outcome], channels: &str, scheme: Scheme) -> Compariso
     sorted.sort_by(f64::total_cmp);
     let (urllc, embb) = of(scheme)
         .fold((0, 0), |(urllc, embb), outcome| (urllc + outcome.urllc.bytes(), embb + outcome.embb.bytes()));
-    Comparison {
+    PageComparison {
         channels: channels.to_owned(),
         scheme,
         loads: own.len(),

@@ -4,12 +4,12 @@ mod compare;
 #[cfg(test)]
 mod tests;
 
-pub use compare::{Comparison, comparisons};
+pub use compare::{PageComparison, comparisons};
 
-use crate::experiment::pages::Outcome;
+use crate::experiment::pages::PageOutcome;
 
 /// A table for each pair of channels, in Markdown.
-pub fn markdown(outcomes: &[Outcome]) -> String {
+pub fn markdown(outcomes: &[PageOutcome]) -> String {
     let mut text = String::new();
     let mut channels = None;
     for row in comparisons(outcomes) {
@@ -33,7 +33,7 @@ fn head(channels: &str) -> String {
     )
 }
 
-fn line(row: &Comparison) -> String {
+fn line(row: &PageComparison) -> String {
     let percent =
         |share: Option<f64>| share.map_or_else(String::new, |share| format!("{:.1} %", share * 100.0));
     let gain = match (row.gain, row.confidence) {

@@ -2,10 +2,10 @@ use super::*;
 use crate::experiment::pages::{ChannelUse, Scheme};
 use std::collections::BTreeMap;
 
-fn outcome(page: &str, scheme: &str, plt_ms: Option<f64>) -> Outcome {
+fn outcome(page: &str, scheme: &str, plt_ms: Option<f64>) -> PageOutcome {
     let scheme: Scheme = scheme.parse().expect("a scheme's name");
     let urllc = if scheme == Scheme::EmbbAlone { 0 } else { 100 };
-    Outcome {
+    PageOutcome {
         page: page.to_owned(),
         channels: "LB-S".to_owned(),
         scheme,
@@ -20,7 +20,7 @@ fn outcome(page: &str, scheme: &str, plt_ms: Option<f64>) -> Outcome {
     }
 }
 
-fn outcomes() -> Vec<Outcome> {
+fn outcomes() -> Vec<PageOutcome> {
     let times = [("embb", 1000.0, 2000.0), ("ideal", 500.0, 1000.0), ("hvc", 800.0, 1600.0)];
     times
         .into_iter()

@@ -1,19 +1,19 @@
 //! Videos with one scheme over one pair of channels, taken together.
 
-use crate::experiment::video::{Outcome, Scheme, Viewing};
+use crate::experiment::video::{VideoOutcome, VideoScheme, Viewing};
 use hvq_emulation::samples::nearest_rank;
 use hvq_video::layers::LAYERS;
 
 /// The receiver whose view it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Receiver {
+pub enum ReceiverView {
     /// The paper's, which waits for 60 ms.
     Paper,
     /// One that waits for as long as it is of use.
     Adaptive,
 }
 
-impl Receiver {
+impl ReceiverView {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Paper, Self::Adaptive];
 
@@ -25,7 +25,7 @@ impl Receiver {
         }
     }
 
-    fn viewing(self, outcome: &Outcome) -> &Viewing {
+    fn viewing(self, outcome: &VideoOutcome) -> &Viewing {
         match self {
             Self::Paper => &outcome.paper,
             Self::Adaptive => &outcome.adaptive,
@@ -68,7 +68,7 @@ pub struct Row {
     /// The name of the channels.
     pub channels: String,
     /// The scheme.
-    pub scheme: Scheme,
+    pub scheme: VideoScheme,
     /// Latency of the frames that are shown, in milliseconds.
     pub latency: Distribution,
     /// Their likeness to their sources.
@@ -88,8 +88,8 @@ pub struct Row {
 }
 
 /// A row for each pair of channels and scheme, in the order of the outcomes.
-pub fn rows(outcomes: &[Outcome], receiver: Receiver) -> Vec<Row> {
-    let mut keys: Vec<(&str, Scheme)> = Vec::new();
+pub fn rows(outcomes: &[VideoOutcome], receiver: ReceiverView) -> Vec<Row> {
+    let mut keys: Vec<(&str, VideoScheme)> = Vec::new();
     for outcome in outcomes {
         let key = (outcome.channels.as_str(), outcome.scheme);
         if !keys.contains(&key) {
@@ -102,7 +102,7 @@ pub fn rows(outcomes: &[Outcome], receiver: Receiver) -> Vec<Row> {
     keys.into_iter().map(|key| row(&of(key).collect::<Vec<_>>(), key, receiver)).collect()
 }
 
-fn row(outcomes: &[&Outcome], (channels, scheme): (&str, Scheme), receiver: Receiver) -> Row {
+fn row(outcomes: &[&VideoOutcome], (channels, scheme): (&str, VideoScheme), receiver: ReceiverView) -> Row {
     let views: Vec<&Viewing> = outcomes.iter().map(|outcome| receiver.viewing(outcome)).collect();
     let sorted = |of: fn(&Viewing) -> &Vec<f64>| {
         let mut values: Vec<f64> = views.iter().flat_map(|view| of(view)).copied().collect();
@@ -114,7 +114,7 @@ fn row(outcomes: &[&Outcome], (channels, scheme): (&str, Scheme), receiver: Rece
     let sum = |of: &dyn Fn(&Viewing) -> f64| views.iter().map(|view| of(view)).sum::<f64>();
     let missing = sum(&|view| f64::from(view.missing));
     let seconds = outcomes.iter().map(|outcome| outcome.seconds).sum::<f64>().max(f64::MIN_POSITIVE);
-    let bytes = |of: fn(&Outcome) -> u64| outcomes.iter().map(|outcome| of(outcome)).sum::<u64>() as f64;
+    let bytes = |of: fn(&VideoOutcome) -> u64| outcomes.iter().map(|outcome| of(outcome)).sum::<u64>() as f64;
     let (embb, urllc) = (bytes(|o| o.embb.up + o.embb.down), bytes(|o| o.urllc.up + o.urllc.down));
     Row {
         channels: channels.to_owned(),

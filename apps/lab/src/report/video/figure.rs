@@ -1,7 +1,7 @@
 //! Distributions of latency and SSIM, a line for each scheme (HotNets 2023, Fig. 2).
 
-use super::compare::{Receiver, Row, quantile, rows};
-use crate::experiment::video::Outcome;
+use super::compare::{ReceiverView, Row, quantile, rows};
+use crate::experiment::video::VideoOutcome;
 use crate::report::svg::{Anchor, Area, Svg};
 
 const WIDTH: f64 = 900.0;
@@ -29,9 +29,9 @@ const DRAWN: [&str; 6] =
     ["udp:embb", "udp:dchannel", "priority-svc+priorities", "xlink+deadlines", "min-rtt", "hvc+deadlines"];
 
 /// The drawing for the first pair of channels, as a file; `None` if no scheme was run that is drawn.
-pub fn figure(outcomes: &[Outcome]) -> Option<String> {
+pub fn figure(outcomes: &[VideoOutcome]) -> Option<String> {
     let channels = outcomes.first()?.channels.clone();
-    let rows = rows(outcomes, Receiver::Paper);
+    let rows = rows(outcomes, ReceiverView::Paper);
     let drawn: Vec<(usize, &Row)> = (0..)
         .zip(DRAWN)
         .filter_map(|(style, name)| {

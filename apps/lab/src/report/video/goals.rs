@@ -1,14 +1,14 @@
 //! The project's goals for video, compared with the measurements.
 
-use super::compare::{Receiver, Row, rows};
-use crate::experiment::video::Outcome;
+use super::compare::{ReceiverView, Row, rows};
+use crate::experiment::video::VideoOutcome;
 
 /// The channels that the goals are about: mmWave, driving.
 const CHANNELS: &str = "MM-D";
 
 /// A goal and what became of it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Goal {
+pub struct VideoGoal {
     /// The goal, in words.
     pub says: &'static str,
     /// The measured value.
@@ -18,8 +18,8 @@ pub struct Goal {
 }
 
 /// The goals whose schemes were run.
-pub fn goals(outcomes: &[Outcome]) -> Vec<Goal> {
-    let all = Receiver::ALL.map(|receiver| rows(outcomes, receiver));
+pub fn goals(outcomes: &[VideoOutcome]) -> Vec<VideoGoal> {
+    let all = ReceiverView::ALL.map(|receiver| rows(outcomes, receiver));
     let find = |rows: &'_ [Row], scheme: &str| -> Option<Row> {
         rows.iter().find(|row| row.channels == CHANNELS && row.scheme.to_string() == scheme).cloned()
     };
@@ -28,7 +28,7 @@ pub fn goals(outcomes: &[Outcome]) -> Vec<Goal> {
     let (Some(ours), Some(quick)) = (find(paper, "hvc+deadlines"), find(adaptive, "hvc+deadlines")) else {
         return goals;
     };
-    goals.push(Goal {
+    goals.push(VideoGoal {
         says: "p95 latency at most 72 ms on mmWave driving with the 60 ms wait",
         measured: format!("{:.1} ms", ours.latency.p95),
         met: ours.latency.p95 <= 72.0,
@@ -38,7 +38,7 @@ pub fn goals(outcomes: &[Outcome]) -> Vec<Goal> {
     let best = rivals.min_by(|one, other| one.latency.p95.total_cmp(&other.latency.p95));
     if let Some(best) = best {
         let times = best.latency.p95 / ours.latency.p95.max(f64::MIN_POSITIVE);
-        goals.push(Goal {
+        goals.push(VideoGoal {
             says: "p95 latency at least 2.26 times better than DChannel's, the best way of running it",
             measured: format!("{times:.2} times ({}: {:.1} ms)", best.scheme, best.latency.p95),
             met: times >= 2.26,
@@ -46,13 +46,13 @@ pub fn goals(outcomes: &[Outcome]) -> Vec<Goal> {
     }
     if let Some(other) = find(paper, "priority-svc+priorities") {
         let more = ours.ssim.mean - other.ssim.mean;
-        goals.push(Goal {
+        goals.push(VideoGoal {
             says: "SSIM at least 0.005 above that of priority-svc",
             measured: format!("{more:+.4} ({:.4} and {:.4})", ours.ssim.mean, other.ssim.mean),
             met: more >= 0.005,
         });
     }
-    goals.push(Goal {
+    goals.push(VideoGoal {
         says: "no freeze while URLLC is up",
         measured: format!(
             "{:.1} a minute, {:.1} % of frames not shown",
@@ -62,7 +62,7 @@ pub fn goals(outcomes: &[Outcome]) -> Vec<Goal> {
         met: ours.freezes_a_minute == 0.0 && ours.missing == 0.0,
     });
     let less = ours.ssim.mean - quick.ssim.mean;
-    goals.push(Goal {
+    goals.push(VideoGoal {
         says: "with an adaptive wait p95 under 45 ms at an SSIM within 0.01",
         measured: format!("{:.1} ms, {:+.4}", quick.latency.p95, -less),
         met: quick.latency.p95 < 45.0 && less <= 0.01,

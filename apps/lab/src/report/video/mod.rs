@@ -6,17 +6,17 @@ mod goals;
 #[cfg(test)]
 mod tests;
 
-pub use compare::{Receiver, Row, rows};
+pub use compare::{ReceiverView, Row, rows};
 pub use figure::figure;
-pub use goals::{Goal, goals};
+pub use goals::{VideoGoal, goals};
 
-use crate::experiment::video::Outcome;
+use crate::experiment::video::VideoOutcome;
 use std::fmt::Write;
 
 /// A table for each pair of channels and receiver, and what became of the goals.
-pub fn markdown(outcomes: &[Outcome]) -> String {
+pub fn markdown(outcomes: &[VideoOutcome]) -> String {
     let mut text = String::new();
-    for receiver in Receiver::ALL {
+    for receiver in ReceiverView::ALL {
         let rows = rows(outcomes, receiver);
         let mut channels: Vec<&str> = rows.iter().map(|row| row.channels.as_str()).collect();
         channels.dedup();
@@ -28,14 +28,14 @@ pub fn markdown(outcomes: &[Outcome]) -> String {
     if !goals.is_empty() {
         text.push_str("| goal | measured | |\n| --- | --- | --- |\n");
     }
-    for Goal { says, measured, met } in goals {
+    for VideoGoal { says, measured, met } in goals {
         let verdict = if met { "met" } else { "missed" };
         put(&mut text, format_args!("| {says} | {measured} | {verdict} |\n"));
     }
     text
 }
 
-fn table<'a>(text: &mut String, receiver: Receiver, rows: impl Iterator<Item = &'a Row>, channels: &str) {
+fn table<'a>(text: &mut String, receiver: ReceiverView, rows: impl Iterator<Item = &'a Row>, channels: &str) {
     put(text, format_args!("**{channels}, {}**\n\n", receiver.label()));
     text.push_str(
         "| scheme | latency p50 | p95 | p99 | SSIM | p5 | freezes | frozen | all layers | base only | not shown | \

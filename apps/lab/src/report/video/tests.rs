@@ -1,14 +1,14 @@
 use super::*;
 use crate::experiment::video::Viewing;
 
-fn outcome(scheme: &str, latency: &[f64], ssim: f64) -> Outcome {
+fn outcome(scheme: &str, latency: &[f64], ssim: f64) -> VideoOutcome {
     let view = Viewing {
         latency_ms: latency.to_vec(),
         ssim: vec![ssim; latency.len()],
         depths: [0, 0, latency.len() as u32],
         ..Viewing::default()
     };
-    Outcome {
+    VideoOutcome {
         curve: Vec::new(),
         channels: "MM-D".into(),
         scheme: scheme.parse().expect("a scheme"),

@@ -1,10 +1,10 @@
 //! The browser: requests when the page's dependencies allow, connections when its domains are first seen.
 
 use super::exchange::{self, DOWNLOAD, ENDLESS_DOWNLOAD, ENDLESS_UPLOAD, UPLOAD};
-use super::line::{Line, Wanted};
+use super::line::{Line, RequestTarget};
 use super::progress::Progress;
 use super::sockets::{self, Sockets};
-use super::{Background, Deployment, Manner, Paths, Voice};
+use super::{ApplicationHints, Background, Deployment, Manner, Paths};
 use crate::pages::{Loader, Page};
 use crate::world::Net;
 use hvq_emulation::Direction;
@@ -120,7 +120,7 @@ impl Browser {
                 Background::Bulk(Direction::Up) => ENDLESS_UPLOAD,
                 Background::Bulk(Direction::Down) => ENDLESS_DOWNLOAD,
             };
-            browser.line(host).ask(Wanted::Background(first, priority));
+            browser.line(host).ask(RequestTarget::Background(first, priority));
         }
         let apart =
             manner.deployment.lead().saturating_sub(SETTLED) / u32::try_from(hosts.len()).unwrap_or(u32::MAX);
@@ -156,8 +156,8 @@ impl Browser {
 
     fn background_priority(&self) -> Priority {
         match self.manner.voice {
-            Voice::Silent => Priority::DEFAULT,
-            Voice::Priorities => exchange::BACKGROUND,
+            ApplicationHints::Silent => Priority::DEFAULT,
+            ApplicationHints::Priorities => exchange::BACKGROUND,
         }
     }
 
@@ -231,9 +231,9 @@ impl Browser {
                 _ => Host::Domain(request.domain),
             };
             if self.manner.deployment != Deployment::Gateway && self.asked.insert(request.domain) {
-                self.ask(Host::Standing, Wanted::Address(request.domain));
+                self.ask(Host::Standing, RequestTarget::Address(request.domain));
             }
-            let wanted = Wanted::Object(request.object, request.request_size);
+            let wanted = RequestTarget::Object(request.object, request.request_size);
             if self.manner.deployment == Deployment::Http1 {
                 self.sockets.push(request.domain, wanted);
                 self.use_sockets(request.domain);
@@ -268,7 +268,7 @@ impl Browser {
         self.errands.push(Errand::Pump(host));
     }
 
-    fn ask(&mut self, host: Host, wanted: Wanted) {
+    fn ask(&mut self, host: Host, wanted: RequestTarget) {
         let line = self.line(host);
         line.ask(wanted);
         let errand = if line.take_ended() { Errand::Connect(host) } else { Errand::Pump(host) };
@@ -334,11 +334,11 @@ impl Browser {
     }
 
     /// Reads what is there of the answer on stream `id`; whether that was all.
-    fn read(&mut self, id: StreamId, wanted: Wanted, connection: &mut Connection) -> Reading {
+    fn read(&mut self, id: StreamId, wanted: RequestTarget, connection: &mut Connection) -> Reading {
         loop {
             match connection.read(id, usize::MAX) {
                 Ok(ReadOutcome::Data(data)) => {
-                    if let Wanted::Object(object, _) = wanted {
+                    if let RequestTarget::Object(object, _) = wanted {
                         self.progress.on_bytes(data.len() as u64, clock(self.now));
                         let told = self.loader.on_first_byte(object, clock(self.now));
                         told.expect("the loader asked for it");
@@ -350,7 +350,7 @@ impl Browser {
         }
     }
 
-    fn note_end(&mut self, reading: Reading, handle: ConnectionHandle, id: StreamId, wanted: Wanted) {
+    fn note_end(&mut self, reading: Reading, handle: ConnectionHandle, id: StreamId, wanted: RequestTarget) {
         if reading == Reading::Going {
             return;
         }
@@ -359,28 +359,28 @@ impl Browser {
         let host = *host;
         line.answered(id);
         match wanted {
-            Wanted::Object(object, _) => {
+            RequestTarget::Object(object, _) => {
                 self.ends.push(clock(self.now));
                 self.loader.on_end(object, clock(self.now)).expect("the loader asked for it");
             }
-            Wanted::Address(domain) if self.manner.deployment == Deployment::Http1 => {
+            RequestTarget::Address(domain) if self.manner.deployment == Deployment::Http1 => {
                 self.sockets.learn(domain);
                 let begun = self.sockets.begun(domain);
                 begun.for_each(|server| self.greet(Host::Domain(server)));
             }
-            Wanted::Address(domain) if self.manner.deployment == Deployment::TcpTls => {
+            RequestTarget::Address(domain) if self.manner.deployment == Deployment::TcpTls => {
                 self.greet(Host::Domain(domain));
             }
-            Wanted::Address(domain) => self.errands.push(Errand::Connect(Host::Domain(domain))),
-            Wanted::Background(part, priority) => {
+            RequestTarget::Address(domain) => self.errands.push(Errand::Connect(Host::Domain(domain))),
+            RequestTarget::Background(part, priority) => {
                 let next = match part {
                     UPLOAD => DOWNLOAD,
                     DOWNLOAD => UPLOAD,
                     endless => endless,
                 };
-                self.ask(host, Wanted::Background(next, priority));
+                self.ask(host, RequestTarget::Background(next, priority));
             }
-            Wanted::Greeting(greeting) => {
+            RequestTarget::Greeting(greeting) => {
                 line.greeted(greeting);
                 self.errands.push(Errand::Pump(host));
             }

@@ -4,7 +4,7 @@
 //! These pages are a guess at such apps: answers in JSON that lead to pictures, servers that take time to think, and 20
 //! ms of each answer for the way behind the emulated channel, which the paper measured to be 12 to 30 ms long.
 
-use crate::pages::{Event, Kind, Object, ObjectId, Page, Priority, Recorded, Trigger};
+use crate::pages::{Event, Object, ObjectId, ObjectKind, Page, Priority, Recorded, Trigger};
 use std::time::Duration;
 
 /// The use of an app by a person.
@@ -61,9 +61,9 @@ impl Sketch {
         let id = ObjectId(u32::try_from(self.objects.len()).unwrap_or(u32::MAX));
         let Exchange { domain, sizes: (request_size, size), wait, after } = exchange;
         let (kind, mime, priority) = match domain {
-            PICTURES => (Kind::Image, "image/jpeg", Priority::Medium),
-            NOTES => (Kind::Ping, "text/plain", Priority::VeryLow),
-            _ => (Kind::Fetch, "application/json", Priority::High),
+            PICTURES => (ObjectKind::Image, "image/jpeg", Priority::Medium),
+            NOTES => (ObjectKind::Ping, "text/plain", Priority::VeryLow),
+            _ => (ObjectKind::Fetch, "application/json", Priority::High),
         };
         self.objects.push(Object {
             id,

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The object of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wanted {
+pub(super) enum RequestTarget {
     /// An object, by a request of so many bytes.
     Object(ObjectId, u64),
     /// The address of a domain.
@@ -50,7 +50,7 @@ enum Stage {
 enum SecondPath {
     /// It is to be opened.
     #[default]
-    Wanted,
+    RequestTarget,
     /// It was opened.
     Opened,
 }
@@ -65,8 +65,8 @@ pub(super) struct Line {
     /// Both paths, if there are two.
     paths: Option<[FourTuple; 2]>,
     second: SecondPath,
-    waiting: VecDeque<Wanted>,
-    asked: BTreeMap<StreamId, Wanted>,
+    waiting: VecDeque<RequestTarget>,
+    asked: BTreeMap<StreamId, RequestTarget>,
     /// The bytes of requests that are still to be written.
     unsent: BTreeMap<StreamId, u64>,
 }
@@ -76,11 +76,11 @@ impl Line {
     pub(super) fn begin(&mut self, handle: ConnectionHandle, paths: Paths) {
         self.handle = Some(handle);
         self.paths = paths.second.map(|second| [paths.first, second]);
-        self.second = SecondPath::Wanted;
+        self.second = SecondPath::RequestTarget;
     }
 
     /// Asks for `wanted` as soon as possible after [`Self::pump`].
-    pub(super) fn ask(&mut self, wanted: Wanted) {
+    pub(super) fn ask(&mut self, wanted: RequestTarget) {
         self.waiting.push_back(wanted);
     }
 
@@ -117,14 +117,14 @@ impl Line {
     /// The address is known: what TCP and TLS take comes first.
     pub(super) fn greet(&mut self) {
         self.stage = Stage::Greeting(TCP);
-        self.waiting.push_front(Wanted::Greeting(TCP));
+        self.waiting.push_front(RequestTarget::Greeting(TCP));
     }
 
     /// The answer to a greeting is there.
     pub(super) fn greeted(&mut self, greeting: Preliminary) {
         if greeting == TCP {
             self.stage = Stage::Greeting(TLS);
-            self.waiting.push_front(Wanted::Greeting(TLS));
+            self.waiting.push_front(RequestTarget::Greeting(TLS));
         } else {
             self.stage = Stage::Ready;
         }
@@ -141,10 +141,10 @@ impl Line {
     }
 
     /// Returns true if `wanted`, which comes first, may be sent.
-    fn may_send(&self, wanted: Wanted) -> bool {
+    fn may_send(&self, wanted: RequestTarget) -> bool {
         match self.stage {
             Stage::Waiting => false,
-            Stage::Greeting(greeting) => wanted == Wanted::Greeting(greeting),
+            Stage::Greeting(greeting) => wanted == RequestTarget::Greeting(greeting),
             Stage::Ready => true,
         }
     }
@@ -152,7 +152,9 @@ impl Line {
     /// Opens the second path, unless that is done or cannot be yet: an event follows when the peer has given
     /// connection IDs for it.
     pub(super) fn open_second_path(&mut self, connection: &mut Connection, now: Instant) {
-        let Some([first, second]) = self.paths.filter(|_| self.second == SecondPath::Wanted) else { return };
+        let Some([first, second]) = self.paths.filter(|_| self.second == SecondPath::RequestTarget) else {
+            return;
+        };
         let begun = connection.path_stats(PathId::ZERO).map(|path| path.tuple);
         let tuple = if begun == Some(second) { first } else { second };
         if connection.open_path(tuple, now).is_ok() {
@@ -162,7 +164,7 @@ impl Line {
 
     /// Opens the second path again: it was given up.
     pub(super) fn reopen_second_path(&mut self, connection: &mut Connection, now: Instant) {
-        self.second = SecondPath::Wanted;
+        self.second = SecondPath::RequestTarget;
         self.open_second_path(connection, now);
     }
 
@@ -174,13 +176,15 @@ impl Line {
         {
             self.waiting.pop_front();
             let (object, size) = match wanted {
-                Wanted::Object(object, size) => (object, size),
-                Wanted::Address(_) => (LOOKUP.object, LOOKUP.question),
-                Wanted::Greeting(asked) | Wanted::Background(asked, _) => (asked.object, asked.question),
+                RequestTarget::Object(object, size) => (object, size),
+                RequestTarget::Address(_) => (LOOKUP.object, LOOKUP.question),
+                RequestTarget::Greeting(asked) | RequestTarget::Background(asked, _) => {
+                    (asked.object, asked.question)
+                }
             };
             let head = exchange::request(object, size);
             let rest = size.saturating_sub(head.len() as u64);
-            if let Wanted::Background(_, priority) = wanted {
+            if let RequestTarget::Background(_, priority) = wanted {
                 connection.set_priority(id, priority);
             }
             let taken = connection.write_bytes(id, head.into());
@@ -205,7 +209,7 @@ impl Line {
     }
 
     /// Returns the object that was asked for on stream `id`.
-    pub(super) fn asked(&self, id: StreamId) -> Option<Wanted> {
+    pub(super) fn asked(&self, id: StreamId) -> Option<RequestTarget> {
         self.asked.get(&id).copied()
     }
 

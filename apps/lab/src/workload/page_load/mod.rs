@@ -106,7 +106,7 @@ impl FromStr for Deployment {
 
 /// The information that the application gives the transport.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Voice {
+pub enum ApplicationHints {
     /// Nothing but data and the ends of streams.
     Silent,
     /// The priority of each response as well (RFC 9218).
@@ -119,7 +119,7 @@ pub struct Manner {
     /// The place where connections end.
     pub deployment: Deployment,
     /// The information that the servers give the transport.
-    pub voice: Voice,
+    pub voice: ApplicationHints,
     /// The factor on recorded thinking times of the browser.
     pub think_scale: f64,
     /// The factor on recorded times that servers take.

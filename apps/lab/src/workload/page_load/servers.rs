@@ -2,7 +2,7 @@
 
 use super::exchange::{self, PRELIMINARIES};
 use super::progress::Progress;
-use super::{Manner, Voice};
+use super::{ApplicationHints, Manner};
 use crate::pages::{ObjectId, Page};
 use crate::world::Net;
 use hvq_scheduler::Priority;
@@ -39,7 +39,7 @@ enum Exchange {
 #[derive(Debug)]
 pub(super) struct Servers {
     answers: Vec<Answer>,
-    voice: Voice,
+    voice: ApplicationHints,
     exchanges: BTreeMap<Stream, Exchange>,
     /// The answers that are due, by the time at which they begin.
     due: BTreeSet<(Instant, Stream)>,
@@ -53,8 +53,8 @@ impl Servers {
             size: object.scaled_size(manner.size_scale).max(1),
             wait: object.server_wait(manner.wait_scale),
             priority: match manner.voice {
-                Voice::Silent => Priority::DEFAULT,
-                Voice::Priorities => {
+                ApplicationHints::Silent => Priority::DEFAULT,
+                ApplicationHints::Priorities => {
                     Priority { urgency: object.priority.urgency(), incremental: object.incremental() }
                 }
             },
@@ -139,7 +139,7 @@ impl Servers {
         if let Some(preliminary) = PRELIMINARIES.iter().find(|preliminary| preliminary.object == object) {
             let background = exchange::is_background(*preliminary);
             let priority = match self.voice {
-                Voice::Priorities if background => exchange::BACKGROUND,
+                ApplicationHints::Priorities if background => exchange::BACKGROUND,
                 _ => Priority::DEFAULT,
             };
             return Some(Answer { size: preliminary.answer, wait: preliminary.wait, priority });

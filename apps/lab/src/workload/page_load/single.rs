@@ -1,6 +1,6 @@
 //! A page of one object: what a command line fetches.
 
-use crate::pages::{Kind, Object, ObjectId, Page, Priority, Recorded};
+use crate::pages::{Object, ObjectId, ObjectKind, Page, Priority, Recorded};
 use std::time::Duration;
 
 /// Bytes of a request without cookies, about.
@@ -25,7 +25,7 @@ fn exchange((request_size, size): (u64, u64), id: String) -> Page {
     let document = Object {
         id: ObjectId(0),
         domain: 0,
-        kind: Kind::Document,
+        kind: ObjectKind::Document,
         mime: "text/html".to_owned(),
         size,
         request_size,

@@ -1,6 +1,6 @@
 //! The connections that a browser has to each domain where a connection carries one request at a time (HTTP/1.1).
 
-use super::line::Wanted;
+use super::line::RequestTarget;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Connections to a domain at most: what Chrome and Firefox do.
@@ -30,18 +30,18 @@ pub(super) struct Sockets {
 
 #[derive(Debug, Default)]
 struct Domain {
-    waiting: VecDeque<Wanted>,
+    waiting: VecDeque<RequestTarget>,
     begun: u32,
 }
 
 impl Sockets {
     /// `wanted` waits for a connection to `domain`.
-    pub(super) fn push(&mut self, domain: u32, wanted: Wanted) {
+    pub(super) fn push(&mut self, domain: u32, wanted: RequestTarget) {
         self.domains.entry(domain).or_default().waiting.push_back(wanted);
     }
 
     /// Takes away the request that has waited longest for a connection to `domain`.
-    pub(super) fn pop(&mut self, domain: u32) -> Option<Wanted> {
+    pub(super) fn pop(&mut self, domain: u32) -> Option<RequestTarget> {
         self.domains.get_mut(&domain)?.waiting.pop_front()
     }
 
@@ -81,7 +81,7 @@ mod tests {
     fn a_domain_gets_a_connection_for_each_request_that_waits_up_to_six() {
         let mut sockets = Sockets::default();
         for object in 0..9 {
-            sockets.push(3, Wanted::Object(ObjectId(object), 400));
+            sockets.push(3, RequestTarget::Object(ObjectId(object), 400));
         }
         let mut opening = 0;
         while let Some(server) = sockets.begin(3, opening) {
@@ -89,14 +89,14 @@ mod tests {
             opening += 1;
         }
         assert_eq!((opening, sockets.begun(3).count(), sockets.begun(4).count()), (6, 6, 0));
-        assert_eq!(sockets.pop(3), Some(Wanted::Object(ObjectId(0), 400)));
+        assert_eq!(sockets.pop(3), Some(RequestTarget::Object(ObjectId(0), 400)));
         assert_eq!(sockets.pop(4), None);
     }
 
     #[test]
     fn no_connection_is_begun_for_what_one_that_opens_will_take() {
         let mut sockets = Sockets::default();
-        sockets.push(0, Wanted::Address(0));
+        sockets.push(0, RequestTarget::Address(0));
         assert_eq!((sockets.begin(0, 0), sockets.begin(0, 1)), (Some(0), None));
     }
 }

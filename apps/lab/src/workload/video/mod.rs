@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// The information about messages that the sender gives the transport.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Voice {
+pub enum MessageHints {
     /// The ends of messages alone.
     #[default]
     Silent,
@@ -36,7 +36,7 @@ pub struct Program {
     /// The number of frames.
     pub frames: u32,
     /// The information that the transport gets.
-    pub voice: Voice,
+    pub voice: MessageHints,
     /// The times until which layers are of use, counted from the capture of the picture.
     pub deadlines: Deadlines,
 }

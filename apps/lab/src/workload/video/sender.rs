@@ -1,7 +1,7 @@
 //! The server: it sends the layers of a frame when the picture is captured, and takes back what is late. Told of deadlines,
 //! it hands over the best layer only when those below it are not held up by it.
 
-use super::{Program, Voice};
+use super::{MessageHints, Program};
 use crate::workload::pattern;
 use crate::world::Net;
 use bytes::Bytes;
@@ -114,7 +114,7 @@ impl Sender {
     /// Sends a layer if that is of use and the gate is open.
     fn offer(&mut self, (frame, layer): (u32, usize), connection: &mut Connection, now: Instant) -> Offer {
         let late = Net::START + Program::captured(frame) + self.program.deadlines.of_layer(layer);
-        let withdraws = self.program.voice == Voice::Deadlines && layer > 0;
+        let withdraws = self.program.voice == MessageHints::Deadlines && layer > 0;
         let reference = self.program.header(frame, layer).reference;
         let bytes = self.program.clip.frame(frame).bytes[layer] as usize;
         let asked = Layer { frame, layer, reference, bytes };
@@ -143,7 +143,7 @@ impl Sender {
     }
 
     fn send(&self, id: StreamId, (frame, layer): (u32, usize), late: Instant, connection: &mut Connection) {
-        if self.program.voice != Voice::Silent {
+        if self.program.voice != MessageHints::Silent {
             let urgency = message::urgency(layer);
             connection.set_priority(id, Priority { urgency, incremental: false });
         }
@@ -156,7 +156,7 @@ impl Sender {
             let part = Bytes::from_static(pattern::bytes(0, 0, left));
             left -= connection.write_bytes(id, part).expect("a layer fits a fresh stream");
         }
-        if self.program.voice == Voice::Deadlines {
+        if self.program.voice == MessageHints::Deadlines {
             connection.end_message(id, Some(late)).expect("the stream was just opened");
         }
         connection.finish(id).expect("the stream was just opened");

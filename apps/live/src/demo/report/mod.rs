@@ -9,10 +9,10 @@ mod tests;
 mod traffic;
 mod waterfall;
 
-use super::results::{BUCKET_MS, Group, Load, PageFacts, Results};
+use super::results::{BUCKET_MS, DemoResults, Group, Load, PageFacts};
 use super::scheme::{ChannelName, Scheme};
 use super::summary;
-use hvq_lab::report::page::{Page, legend, note, section};
+use hvq_lab::report::page::{ReportPage, legend, note, section};
 use hvq_lab::report::svg::escape;
 use traffic::Scale;
 
@@ -23,7 +23,7 @@ const SCRIPT: &str = include_str!("script.js");
 const DRAWN: usize = 1;
 
 /// The report on `results`.
-pub fn html(results: &Results) -> String {
+pub fn html(results: &DemoResults) -> String {
     let summaries = summary::summaries(results);
     let sections = [
         tables::tiles(&summaries),
@@ -41,13 +41,14 @@ pub fn html(results: &Results) -> String {
         section("Frames by kind and channel", &tables::frames(&summaries)),
         section("How it was measured", &method(results)),
     ];
-    Page { title: "hvq demo", lead: &lead(results), style: STYLE, script: SCRIPT }.html(&sections.concat())
+    ReportPage { title: "hvq demo", lead: &lead(results), style: STYLE, script: SCRIPT }
+        .html(&sections.concat())
 }
 
 const OVERVIEW: &str =
     "Bars are means, dots are single loads. Every scheme loaded a page on the same stretch of the trace.";
 
-fn lead(results: &Results) -> String {
+fn lead(results: &DemoResults) -> String {
     let pages = results.pages.len();
     format!(
         "{pages} real pages over two emulated channels: eMBB, which follows the 5G trace {}, and URLLC (5 ms, 2 Mbit/s).",
@@ -60,7 +61,7 @@ fn scheme_legend(schemes: &[Scheme]) -> String {
 }
 
 /// The drawings of all pages, one of which is shown at a time.
-fn loads(results: &Results) -> String {
+fn loads(results: &DemoResults) -> String {
     let button = |page: &PageFacts| {
         format!("<button data-page=\"{0}\">{0} {1}</button>", escape(&page.id), escape(&page.site))
     };
@@ -81,7 +82,7 @@ fn loads(results: &Results) -> String {
     )
 }
 
-fn page_loads(results: &Results, page: &PageFacts) -> String {
+fn page_loads(results: &DemoResults, page: &PageFacts) -> String {
     let drawn: Vec<&Load> =
         results.loads.iter().filter(|load| load.page == page.id && load.repetition == DRAWN).collect();
     let longest = drawn.iter().filter_map(|load| load.load_time()).fold(0.0, f64::max);
@@ -111,7 +112,7 @@ fn column(load: &Load, scales: &[(ChannelName, Scale); 2]) -> String {
     )
 }
 
-fn method(results: &Results) -> String {
+fn method(results: &DemoResults) -> String {
     let setup = &results.setup;
     let points = [
         format!("hvq {}, seed {}, {} repetitions of every page and scheme.", results.version, setup.seed, setup.repetitions),

@@ -1,8 +1,8 @@
 //! The page load times of all pages with all schemes in one drawing.
 
-use super::super::results::{Load, Results};
+use super::super::results::{DemoResults, Load};
 use super::super::summary;
-use hvq_lab::report::svg::{Anchor, Area, Axis, Svg};
+use hvq_lab::report::svg::{Anchor, Area, LinearAxis, Svg};
 
 const WIDTH: f64 = 900.0;
 const LEFT: f64 = 230.0;
@@ -12,12 +12,12 @@ const BAR: f64 = 13.0;
 const GAP: f64 = 14.0;
 
 /// A bar for the mean of each page and scheme, and a dot for each load.
-pub(super) fn draw(results: &Results) -> String {
+pub(super) fn draw(results: &DemoResults) -> String {
     let group = BAR * results.schemes.len() as f64 + GAP;
     let bottom = TOP + group * results.pages.len() as f64;
     let mut svg = Svg::new(WIDTH, bottom + 4.0, "page load times of all pages with all schemes");
     let most = results.loads.iter().filter_map(Load::load_time).fold(1.0, f64::max);
-    let time = Axis { most: most * 1.02, origin: LEFT, end: WIDTH - RIGHT };
+    let time = LinearAxis { most: most * 1.02, origin: LEFT, end: WIDTH - RIGHT };
     super::waterfall::grid(&mut svg, time, TOP, bottom);
     for (index, (page, (id, times))) in results.pages.iter().zip(summary::by_page(results)).enumerate() {
         let top = TOP + group * index as f64 + GAP / 2.0;

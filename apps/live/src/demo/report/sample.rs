@@ -1,12 +1,12 @@
 //! Results that were made up, for tests.
 
 use super::super::results::{
-    ChannelUse, FrameCount, Load, ObjectTiming, Outcome, PageFacts, Results, Series, Setup,
+    ChannelUse, DemoResults, FrameCount, Load, LoadOutcome, ObjectTiming, PageFacts, Series, Setup,
 };
 use super::super::scheme::{ChannelName, Scheme};
 
 /// Two pages, eMBB alone and hvc. The first loads in 1000 ms, and 700 ms with hvc; the second fails with hvc.
-pub(in crate::demo) fn results() -> Results {
+pub(in crate::demo) fn results() -> DemoResults {
     let hvc: Scheme = "hvc".parse().unwrap();
     let pages = ["p1", "p2"].map(|id| PageFacts {
         id: id.to_owned(),
@@ -14,7 +14,7 @@ pub(in crate::demo) fn results() -> Results {
         objects: 2,
         bytes: 3000,
     });
-    Results {
+    DemoResults {
         version: "0.0.0",
         setup: Setup {
             trace: "LB-D".to_owned(),
@@ -30,15 +30,15 @@ pub(in crate::demo) fn results() -> Results {
         pages: pages.to_vec(),
         schemes: vec![Scheme::BASELINE, hvc],
         loads: vec![
-            load("p1", Scheme::BASELINE, Outcome::LoadedMs(1000.0)),
-            load("p1", hvc, Outcome::LoadedMs(700.0)),
-            load("p2", Scheme::BASELINE, Outcome::LoadedMs(2000.0)),
-            load("p2", hvc, Outcome::Failed("no <network>".to_owned())),
+            load("p1", Scheme::BASELINE, LoadOutcome::LoadedMs(1000.0)),
+            load("p1", hvc, LoadOutcome::LoadedMs(700.0)),
+            load("p2", Scheme::BASELINE, LoadOutcome::LoadedMs(2000.0)),
+            load("p2", hvc, LoadOutcome::Failed("no <network>".to_owned())),
         ],
     }
 }
 
-fn load(page: &str, scheme: Scheme, outcome: Outcome) -> Load {
+fn load(page: &str, scheme: Scheme, outcome: LoadOutcome) -> Load {
     let mut channels = vec![used(ChannelName::Embb, 9_000)];
     if scheme.is_multipath() {
         channels.push(used(ChannelName::Urllc, 1_000));

@@ -1,6 +1,6 @@
 //! The tables of the report.
 
-use super::super::results::Results;
+use super::super::results::DemoResults;
 use super::super::scheme::ChannelName;
 use super::super::summary::{self, SchemeSummary};
 use hvq_lab::report::page::table;
@@ -58,7 +58,7 @@ pub(super) fn schemes(summaries: &[SchemeSummary]) -> String {
 }
 
 /// The mean load time of each page with each scheme.
-pub(super) fn pages(results: &Results) -> String {
+pub(super) fn pages(results: &DemoResults) -> String {
     let mut heads = vec!["page".to_owned(), "objects".to_owned(), "bytes".to_owned()];
     heads.extend(results.schemes.iter().map(|scheme| escape(&scheme.label())));
     let rows = summary::by_page(results).into_iter().zip(&results.pages).map(|((id, times), page)| {

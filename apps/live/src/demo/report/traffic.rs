@@ -2,7 +2,7 @@
 
 use super::super::results::{BUCKET_MS, ChannelUse, Group};
 use super::super::scheme::ChannelName;
-use hvq_lab::report::svg::{Anchor, Area, Axis, Svg};
+use hvq_lab::report::svg::{Anchor, Area, LinearAxis, Svg};
 
 const WIDTH: f64 = 420.0;
 const LEFT: f64 = 6.0;
@@ -45,11 +45,11 @@ fn megabits(bytes: f64) -> f64 {
 pub(super) fn draw(channel: ChannelName, used: Option<&ChannelUse>, scale: Scale) -> String {
     let mut svg =
         Svg::new(WIDTH, TOP + HEIGHT + 4.0, &format!("bytes over {} by kind of frame", channel.label()));
-    let time = Axis { most: scale.most_ms, origin: LEFT, end: WIDTH - RIGHT };
+    let time = LinearAxis { most: scale.most_ms, origin: LEFT, end: WIDTH - RIGHT };
     // One scale for both directions, so that heights compare.
     let both = (scale.down + scale.up).max(1) as f64;
     let zero = TOP + HEIGHT * scale.down as f64 / both;
-    let up = Axis { most: scale.down.max(1) as f64, origin: zero, end: TOP };
+    let up = LinearAxis { most: scale.down.max(1) as f64, origin: zero, end: TOP };
     for tick in time.ticks(5) {
         svg.line("grid", (time.at(tick), TOP), (time.at(tick), TOP + HEIGHT));
     }
@@ -77,7 +77,7 @@ struct RateTick {
 /// Round rates in Mbit/s.
 fn rate_ticks(scale: Scale) -> Vec<RateTick> {
     let most = megabits(scale.down as f64);
-    let ticks = Axis { most, origin: 0.0, end: 1.0 }.ticks(4);
+    let ticks = LinearAxis { most, origin: 0.0, end: 1.0 }.ticks(4);
     let tick = |rate: f64| RateTick {
         bytes: rate * BUCKET_MS as f64 * 1e3 / 8.0,
         label: if rate < 1.0 { format!("{rate:.1} Mbit/s") } else { format!("{rate:.0} Mbit/s") },
@@ -86,7 +86,7 @@ fn rate_ticks(scale: Scale) -> Vec<RateTick> {
 }
 
 /// Stacked bars; `place` says how far from the axis a number of bytes is.
-fn bars(svg: &mut Svg, buckets: &Buckets, time: Axis, place: impl Fn(f64) -> f64) {
+fn bars(svg: &mut Svg, buckets: &Buckets, time: LinearAxis, place: impl Fn(f64) -> f64) {
     let width = time.at(BUCKET_MS as f64) - time.at(0.0);
     for (index, bucket) in buckets.iter().enumerate() {
         let begin = index as f64 * BUCKET_MS as f64;

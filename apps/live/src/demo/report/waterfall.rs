@@ -1,7 +1,7 @@
 //! The waterfall of a load: a row for each object, from its request to its last byte.
 
 use super::super::results::{Load, ObjectTiming};
-use hvq_lab::report::svg::{Anchor, Area, Axis, Svg};
+use hvq_lab::report::svg::{Anchor, Area, LinearAxis, Svg};
 use hvq_program::output::bytes;
 
 const WIDTH: f64 = 420.0;
@@ -25,7 +25,7 @@ pub(super) fn draw(load: &Load, most_ms: f64) -> String {
     let bottom = TOP + row * count;
     let label = format!("waterfall of {} with {}", load.page, load.scheme.label());
     let mut svg = Svg::new(WIDTH, bottom + 6.0, &label);
-    let time = Axis { most: most_ms, origin: LEFT, end: WIDTH - RIGHT };
+    let time = LinearAxis { most: most_ms, origin: LEFT, end: WIDTH - RIGHT };
     grid(&mut svg, time, TOP - 4.0, bottom);
     for (index, object) in load.objects.iter().enumerate() {
         let y = TOP + row * index as f64;
@@ -43,7 +43,7 @@ pub(super) fn draw(load: &Load, most_ms: f64) -> String {
 }
 
 /// Lines and numbers of a time axis in milliseconds.
-pub(super) fn grid(svg: &mut Svg, time: Axis, top: f64, bottom: f64) {
+pub(super) fn grid(svg: &mut Svg, time: LinearAxis, top: f64, bottom: f64) {
     for tick in time.ticks(5) {
         let x = time.at(tick);
         svg.line("grid", (x, top), (x, bottom));
@@ -53,7 +53,7 @@ pub(super) fn grid(svg: &mut Svg, time: Axis, top: f64, bottom: f64) {
     }
 }
 
-fn draw_object(svg: &mut Svg, object: &ObjectTiming, time: Axis, (y, height): (f64, f64)) {
+fn draw_object(svg: &mut Svg, object: &ObjectTiming, time: LinearAxis, (y, height): (f64, f64)) {
     let Some(requested) = object.requested_ms else { return };
     let first = object.first_byte_ms.unwrap_or(time.most);
     let end = object.end_ms.unwrap_or(time.most);

@@ -7,7 +7,7 @@ use crate::gate::Layer;
 use crate::layers::{LAYERS, LayerSet};
 use crate::message::{Deadlines, LayerHeader, Reference, urgency};
 use crate::playout::Wait;
-use crate::rtp::{Packetizer, Picture};
+use crate::rtp::{Packetizer, PictureKind};
 use crate::session::time_of_day;
 use crate::vpx::Encoded;
 use crate::{roq, superframe};
@@ -27,7 +27,7 @@ const PACKET: usize = 1200;
 const FLOW: usize = 8;
 
 /// A picture: what is known of all its layers, and the layers.
-pub(super) type Frame = (LayerHeader, Encoded);
+pub(super) type EncodedPicture = (LayerHeader, Encoded);
 
 /// Sends pictures over a connection.
 pub(super) struct Carrier {
@@ -61,7 +61,7 @@ impl Carrier {
     }
 
     /// Sends a picture, without the layers whose rate is 0.
-    pub(super) async fn send(&mut self, (header, frame): Frame) -> Result<(), Failure> {
+    pub(super) async fn send(&mut self, (header, frame): EncodedPicture) -> Result<(), Failure> {
         while self.sending.try_join_next().is_some() {}
         let rates = self.progress.rates();
         let wanted = (0..LAYERS).filter(|layer| rates[*layer] > 0).fold(LayerSet::NONE, LayerSet::with);
@@ -170,7 +170,7 @@ impl Carrier {
     ) -> Result<(), Failure> {
         let start = *self.start.get_or_insert(header.captured);
         let picture = superframe::join(&layers.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        let kind = if fresh == LayerSet::ALL { Picture::Key } else { Picture::Inter };
+        let kind = if fresh == LayerSet::ALL { PictureKind::Key } else { PictureKind::Inter };
         let since = header.captured.saturating_sub(start);
         let packets = self.rtp.packets(header.frame, since, (&picture, kind));
         self.progress.sent.fetch_add(layers.len().saturating_sub(1) as u32, Ordering::Relaxed);
