@@ -2,7 +2,7 @@
 //! channels, and clients that lie about theirs.
 
 use hvq_lab::pages::{Page, builtin};
-use hvq_lab::workload::page_load::{Background, Deployment, Manner, PageLoad, Paths, Voice};
+use hvq_lab::workload::page_load::{ApplicationHints, Background, Deployment, Manner, PageLoad, Paths};
 use hvq_scheduler::{Bandwidth, Hints, Policy, Sharing};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::Net;
@@ -58,7 +58,7 @@ fn load(page: &Page, deployment: Deployment, told: Told) -> Duration {
     let mut net = Net::new(client, server, 1);
     let paths = Paths { first: net.wire(URLLC), second: Some(net.wire(EMBB)) };
     let (think_scale, wait_scale, size_scale) = (0.1, 1.0, 1.0);
-    let voice = Voice::Silent;
+    let voice = ApplicationHints::Silent;
     let manner = Manner {
         deployment,
         voice,

@@ -1,7 +1,7 @@
 //! Channels are found out where nobody says what they are, and where what is said is wrong.
 
 use hvq_lab::experiment::definition::Half;
-use hvq_lab::workload::page_load::{Background, Deployment, Manner, PageLoad, Paths, Voice};
+use hvq_lab::workload::page_load::{ApplicationHints, Background, Deployment, Manner, PageLoad, Paths};
 use hvq_scheduler::{Bandwidth, Hints, Policy, Sharing};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::Net;
@@ -48,7 +48,7 @@ fn pages(specs: &[&str], policy: Policy, told: [Option<Hints>; 2]) -> f64 {
             let tuples: Vec<_> = specs.iter().map(|spec| net.wire(spec)).collect();
             let manner = Manner {
                 deployment: Deployment::Gateway,
-                voice: Voice::Silent,
+                voice: ApplicationHints::Silent,
                 think_scale: 0.1,
                 wait_scale: half.wait_scale(),
                 size_scale: 1.0,

@@ -59,9 +59,14 @@ pub(crate) fn tests(code: &str) -> Vec<&str> {
 
 /// `code` (see [`code`]) with everything under `#[cfg(test)]` blanked.
 pub(crate) fn without_tests(code: &str) -> String {
+    without(code, TEST_MARK)
+}
+
+/// `code` (see [`code`]) with the items that `mark` stands before blanked.
+pub(crate) fn without(code: &str, mark: &str) -> String {
     let mut out = String::with_capacity(code.len());
     let mut rest = code;
-    while let Some(start) = rest.find(TEST_MARK) {
+    while let Some(start) = rest.find(mark) {
         let (before, marked) = rest.split_at(start);
         let end = item_end(marked);
         out.push_str(before);

@@ -6,6 +6,7 @@ mod documents;
 mod edges;
 mod layers;
 mod lexer;
+mod names;
 mod overhead;
 mod ownership;
 mod paths;
@@ -113,6 +114,11 @@ fn the_connection_stays_small() {
 #[test]
 fn nobody_outside_assigns_a_field_of_a_path() {
     enforce(ownership::assignments);
+}
+
+#[test]
+fn one_name_in_a_crate_means_one_public_type() {
+    report(names::twice(&tree::files()));
 }
 
 #[test]
