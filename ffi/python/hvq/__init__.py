@@ -7,12 +7,14 @@
             print(path)
 """
 
-from .client import Connection, ConnectionClosed, PathInfo, Response, connect
+from .client import Connection, ConnectionClosed, connect
+from .http3 import Response
 from .library import LIBRARY, Error
+from .paths import PathInfo
 
 __all__ = ["Connection", "ConnectionClosed", "Error", "PathInfo", "Response", "connect", "version"]
 
 
-def version():
+def version() -> str:
     """The version of the library."""
-    return LIBRARY.hvq_version().decode()
+    return str(LIBRARY.hvq_version().decode())

@@ -1,50 +1,26 @@
 """A client: one connection over one path or several, HTTP/3 or plain streams."""
 
+from __future__ import annotations
+
 import ctypes
 import select
 import socket
 import time
 from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type
 
-from . import qpack
+from .http3 import Response, get_request, opening, response
 from .library import (
     BIDIRECTIONAL, BLOCKED, CLOSED, CONNECTED, END, EVENT, IDLE, LIBRARY, NEVER, OK, PATH_AVAILABLE, PATH_FAILED,
     PATH_VALIDATED, READABLE, STREAM_OPENED, TRANSMIT, UNIDIRECTIONAL, Bytes, ClientOptions, ConnectOptions, Event,
     Hints, Incoming, Output, Path, PathStatistics, Route, Stream, TransportConfig, address, check, error,
 )
-
-DATA, HEADERS, SETTINGS = 0, 1, 4
+from .paths import PathInfo, hints as hints_from, hints_told, path_info, text
 
 
 class ConnectionClosed(Exception):
     """The connection ended before the call was done."""
-
-
-@dataclass
-class Response:
-    """What a server answered."""
-
-    status: int
-    headers: list
-    body: bytes
-    seconds: float = 0.0
-
-
-@dataclass
-class PathInfo:
-    """A snapshot of a path; times in seconds, sizes in bytes, the rate in bits per second or None."""
-
-    id: int
-    local: str
-    remote: str
-    rtt: float
-    min_rtt: float
-    delay: float
-    window: int
-    rate: object
-    bytes_sent: int
-    bytes_received: int
-    packets_lost: int
 
 
 @dataclass
@@ -53,10 +29,10 @@ class _Incoming:
 
     data: bytearray = field(default_factory=bytearray)
     ended: bool = False
-    failure: object = None
+    failure: Optional[Exception] = None
 
 
-def connect(host, port, **options):
+def connect(host: str, port: int, **options: Any) -> Connection:
     """Connects to a server; see Connection."""
     return Connection(host, port, **options)
 
@@ -74,13 +50,18 @@ class Connection:
     """
 
     def __init__(
-        self, host, port, *, paths=(), local=None, name=None, ca=None, insecure=False, scheduler="hvc",
-        congestion="cubic", alpn="h3", timeout=10.0, path_hints=True,
-    ):
-        self._sockets, self._incoming, self._writable = {}, {}, set()
-        self._wanted, self._validated, self._failed = [], set(), set()
+        self, host: str, port: int, *, paths: Sequence[Any] = (), local: Optional[str] = None,
+        name: Optional[str] = None, ca: Optional[str] = None, insecure: bool = False, scheduler: str = "hvc",
+        congestion: str = "cubic", alpn: str = "h3", timeout: float = 10.0, path_hints: bool = True,
+    ) -> None:
+        self._sockets: Dict[Tuple[str, int], Tuple[socket.socket, Any, _Remote]] = {}
+        self._incoming: Dict[int, _Incoming] = {}
+        self._wanted: List[Tuple[Route, Optional[Hints]]] = []
+        self._validated: Set[int] = set()
+        self._failed: Set[int] = set()
         self._endpoint, self._config = ctypes.c_void_p(), ctypes.c_void_p()
-        self._id, self._connected, self._closed = ctypes.c_uint64(), False, None
+        self._id, self._connected = ctypes.c_uint64(), False
+        self._closed: Optional[str] = None
         self._available, self._alpn, self._http = False, alpn, False
         self.timeout = timeout
         try:
@@ -88,7 +69,7 @@ class Connection:
             first = next(iter(self._sockets.values()))[2]
             for path_local, remote, *hints in paths:
                 route = self._route(path_local, remote or (first.host, first.port))
-                self._wanted.append((route, _hints(**hints[0]) if hints else None))
+                self._wanted.append((route, hints_from(**hints[0]) if hints else None))
             self._run(lambda: self._connected)
             for index in range(1, len(self._wanted) + 1):
                 self._run(lambda: len(self._validated | self._failed) >= index)
@@ -96,7 +77,7 @@ class Connection:
             self._free()
             raise
 
-    def _start(self, host, port, local, name, choices):
+    def _start(self, host: str, port: int, local: Optional[str], name: str, choices: Tuple[Any, ...]) -> None:
         ca, insecure, scheduler, congestion, path_hints = choices
         transport, options = TransportConfig(), ClientOptions()
         check(LIBRARY.hvq_transport_config_init(ctypes.byref(transport), ctypes.sizeof(transport)))
@@ -116,10 +97,10 @@ class Connection:
         self._authority = f"{name}:{port}"
 
     @staticmethod
-    def _now():
+    def _now() -> int:
         return time.monotonic_ns()
 
-    def _route(self, local, remote):
+    def _route(self, local: Optional[str], remote: Tuple[str, int]) -> Route:
         """Binds a socket for a route."""
         family, kind, _, _, place = socket.getaddrinfo(remote[0], remote[1], type=socket.SOCK_DGRAM)[0]
         bound = socket.socket(family, kind)
@@ -130,12 +111,13 @@ class Connection:
         bound.connect(place[:2])
         here = bound.getsockname()
         key = (here[0], here[1])
-        self._sockets[key] = (bound, here, _Remote(place[0], place[1]))
-        return Route(address(*key), address(place[0], place[1]))
+        there = _Remote(str(place[0]), int(place[1]))
+        self._sockets[key] = (bound, here, there)
+        return Route(address(*key), address(there.host, there.port))
 
     # The loop.
 
-    def _run(self, until, timeout=None):
+    def _run(self, until: Callable[[], bool], timeout: Optional[float] = None) -> None:
         """Does I/O until a condition holds."""
         last = time.monotonic() + (self.timeout if timeout is None else timeout)
         output = Output()
@@ -152,7 +134,7 @@ class Connection:
             elif output.kind == IDLE:
                 self._wait(output.deadline, last)
 
-    def _wait(self, deadline, last):
+    def _wait(self, deadline: int, last: float) -> None:
         seconds = last - time.monotonic()
         if seconds <= 0:
             raise TimeoutError("the peer took too long")
@@ -163,7 +145,7 @@ class Connection:
         for bound in ready:
             self._receive(bound)
 
-    def _receive(self, bound):
+    def _receive(self, bound: socket.socket) -> None:
         here = bound.getsockname()
         remote = self._sockets[here[0], here[1]][2]
         incoming = Incoming()
@@ -176,17 +158,17 @@ class Connection:
             incoming.bytes, incoming.length = data, len(data)
             check(LIBRARY.hvq_endpoint_handle(self._endpoint, ctypes.byref(incoming), self._now()))
 
-    def _send(self, transmit):
+    def _send(self, transmit: Any) -> None:
         here = transmit.route.local
         data = ctypes.string_at(transmit.bytes, transmit.length)
         for (_, port), (bound, _, _) in self._sockets.items():
-            if port == here.port and _text(here) == bound.getsockname()[0]:
+            if port == here.port and text(here) == bound.getsockname()[0]:
                 try:
                     bound.send(data)
                 except OSError:
                     pass  # Lost, as on any network.
 
-    def _take(self, event):
+    def _take(self, event: Any) -> None:
         kind = event.kind
         if kind == CONNECTED:
             self._connected = True
@@ -205,7 +187,7 @@ class Connection:
         elif kind == READABLE:
             self._read(event.stream)
 
-    def _open_paths(self):
+    def _open_paths(self) -> None:
         path = Path()
         while self._wanted_left():
             route, hints = self._wanted[self._opened]
@@ -220,12 +202,12 @@ class Connection:
 
     _opened = 0
 
-    def _wanted_left(self):
+    def _wanted_left(self) -> bool:
         return self._opened < len(self._wanted)
 
     # Streams.
 
-    def _read(self, number):
+    def _read(self, number: int) -> None:
         kept = self._incoming.get(number)
         chunk = Bytes()
         stream = Stream(self._id, number)
@@ -241,45 +223,44 @@ class Connection:
                     kept.failure = error(result)
             return
 
-    def _open(self, direction):
+    def _open(self, direction: int) -> Stream:
         stream = Stream()
 
-        def opened():
+        def opened() -> bool:
             result = LIBRARY.hvq_stream_open(self._endpoint, self._id, direction, ctypes.byref(stream))
             if result not in (OK, BLOCKED):
                 raise error(result)
-            return result == OK
+            return bool(result == OK)
 
         self._run(opened)
         return stream
 
-    def _write(self, stream, data, finish=True):
+    def _write(self, stream: Stream, data: bytes, finish: bool = True) -> None:
         sent = ctypes.c_size_t()
         rest = bytes(data)
         while rest:
             result = LIBRARY.hvq_stream_write(self._endpoint, stream, rest, len(rest), ctypes.byref(sent))
             if result == BLOCKED:
-                before = len(rest)
-                self._run(lambda: self._room(stream, before))
+                self._run(lambda: self._room(stream))
                 continue
             check(result)
             rest = rest[sent.value :]
         if finish:
             check(LIBRARY.hvq_stream_finish(self._endpoint, stream))
 
-    def _room(self, stream, _length):
+    def _room(self, stream: Stream) -> bool:
         nothing = ctypes.c_size_t()
-        return LIBRARY.hvq_stream_write(self._endpoint, stream, b"", 0, ctypes.byref(nothing)) == OK
+        return bool(LIBRARY.hvq_stream_write(self._endpoint, stream, b"", 0, ctypes.byref(nothing)) == OK)
 
-    def _await_end(self, stream):
+    def _await_end(self, stream: Stream) -> bytes:
         kept = self._incoming[stream.id]
-        self._run(lambda: kept.ended or kept.failure)
+        self._run(lambda: kept.ended or kept.failure is not None)
         del self._incoming[stream.id]
         if kept.failure:
             raise kept.failure
         return bytes(kept.data)
 
-    def exchange(self, data, urgency=3):
+    def exchange(self, data: bytes, urgency: int = 3) -> bytes:
         """Sends bytes on a stream of its own and returns what the server sends back until it ends the stream."""
         stream = self._open(BIDIRECTIONAL)
         self._incoming[stream.id] = _Incoming()
@@ -289,48 +270,41 @@ class Connection:
 
     # HTTP/3 (RFC 9114).
 
-    def get(self, path="/", urgency=3, headers=()):
+    def get(self, path: str = "/", urgency: int = 3, headers: Sequence[Tuple[str, str]] = ()) -> Response:
         """Fetches a path over HTTP/3, with an urgency of RFC 9218 from 0 to 7."""
         if not self._http:
             self._http = True
-            # The type of a control stream, and settings that promise nothing.
-            self._write(self._open(UNIDIRECTIONAL), b"\x00" + _varint(SETTINGS) + _varint(0), finish=False)
+            self._write(self._open(UNIDIRECTIONAL), opening(), finish=False)
         begin = time.monotonic()
-        fields = [
-            (":method", "GET"), (":scheme", "https"), (":authority", self._authority), (":path", path),
-            ("user-agent", "hvq-python"), ("priority", f"u={urgency}"), *headers,
-        ]
-        section = qpack.encode(fields)
-        answer = self.exchange(_varint(HEADERS) + _varint(len(section)) + section, urgency)
-        response = _response(answer)
-        response.seconds = time.monotonic() - begin
-        return response
+        found = response(self.exchange(get_request(self._authority, path, urgency, headers), urgency))
+        found.seconds = time.monotonic() - begin
+        return found
 
     # Paths, and the end.
 
-    def set_hints(self, path=0, **hints):
+    def set_hints(self, path: int = 0, **hints: Any) -> None:
         """Says what is known of the channel of the path with the number `path`, in place of what was said before.
 
         `rate` and `rate_back` are bits per second of what this end and the server send, `delay` seconds one way, `loss` a
         share from 0 to 1, `price` that of a byte in any unit, `sharing` one of "shared", "endpoint" and "dedicated",
         `metered` true or false.
         """
-        check(LIBRARY.hvq_path_set_hints(self._endpoint, Path(self._id, path), ctypes.byref(_hints(**hints))))
+        check(LIBRARY.hvq_path_set_hints(self._endpoint, Path(self._id, path), ctypes.byref(hints_from(**hints))))
         self._run(lambda: True)
 
-    def peer_hints(self, path=0):
+    def peer_hints(self, path: int = 0) -> Dict[str, Any]:
         """What the server told of the channel of a path: a dict with the arguments of `set_hints` that are known."""
         told = Hints()
         check(LIBRARY.hvq_path_get_peer_hints(self._endpoint, Path(self._id, path), ctypes.byref(told)))
-        return _hints_told(told)
+        return hints_told(told)
 
-    def paths(self):
+    def paths(self) -> List[PathInfo]:
         """Snapshots of the open paths."""
         room, count = (PathStatistics * 64)(), ctypes.c_size_t()
         check(LIBRARY.hvq_path_list(self._endpoint, self._id, room, 64, ctypes.byref(count)))
-        return [_path_info(room[index]) for index in range(count.value)]
+        return [path_info(room[index]) for index in range(count.value)]
 
-    def close(self, code=0x100):
+    def close(self, code: int = 0x100) -> None:
         """Closes the connection; 0x100 is HTTP/3's way to say that all is well."""
         if not self._endpoint:
             return
@@ -341,7 +315,7 @@ class Connection:
             pass
         self._free()
 
-    def _free(self):
+    def _free(self) -> None:
         if self._endpoint:
             LIBRARY.hvq_endpoint_free(self._endpoint)
             self._endpoint = ctypes.c_void_p()
@@ -352,10 +326,12 @@ class Connection:
             bound.close()
         self._sockets = {}
 
-    def __enter__(self):
+    def __enter__(self) -> Connection:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
         self.close()
 
 
@@ -363,95 +339,3 @@ class Connection:
 class _Remote:
     host: str
     port: int
-
-
-def _text(made):
-    family = socket.AF_INET if made.family == 4 else socket.AF_INET6
-    return socket.inet_ntop(family, bytes(made.ip)[: 4 if made.family == 4 else 16])
-
-
-_SHARING = [None, "shared", "dedicated", "endpoint"]
-_RATE, _DELAY, _LOSS, _PRICE, _RATE_BACK = 1, 2, 4, 8, 16
-
-
-def _hints(*, rate=None, rate_back=None, delay=None, loss=None, price=None, sharing=None, metered=None):
-    made = Hints(sharing=_SHARING.index(sharing), metering=0 if metered is None else 2 if metered else 1)
-    for bit, name, value in (
-        (_RATE, "rate", rate), (_RATE_BACK, "rate_back", rate_back), (_PRICE, "price", price),
-        (_DELAY, "delay", delay and round(delay * 1e9)), (_LOSS, "loss", loss and round(loss * 1e3)),
-    ):
-        if value is not None:
-            made.known |= bit
-            setattr(made, name, int(value))
-    return made
-
-
-def _hints_told(told):
-    known = {
-        name: getattr(told, name) / scale if scale > 1 else getattr(told, name)
-        for bit, name, scale in (
-            (_RATE, "rate", 1), (_RATE_BACK, "rate_back", 1), (_PRICE, "price", 1), (_DELAY, "delay", 1e9),
-            (_LOSS, "loss", 1e3),
-        )
-        if told.known & bit
-    }
-    if told.sharing:
-        known["sharing"] = _SHARING[told.sharing]
-    if told.metering:
-        known["metered"] = told.metering == 2
-    return known
-
-
-def _path_info(found):
-    local, remote = (f"{_text(end)} port {end.port}" for end in (found.route.local, found.route.remote))
-    return PathInfo(
-        id=found.id, local=local, remote=remote, rtt=found.rtt / 1e9, min_rtt=found.min_rtt / 1e9,
-        delay=found.delay / 1e9, window=found.window, rate=found.rate or None, bytes_sent=found.bytes_sent,
-        bytes_received=found.bytes_received, packets_lost=found.packets_lost,
-    )
-
-
-def _varint(value):
-    """An integer of QUIC (RFC 9000, section 16)."""
-    for length, mark in ((1, 0x00), (2, 0x40), (4, 0x80), (8, 0xC0)):
-        if value < 1 << (8 * length - 2):
-            encoded = bytearray(value.to_bytes(length, "big"))
-            encoded[0] |= mark
-            return bytes(encoded)
-    raise ValueError("beyond 2^62")
-
-
-def _frames(data):
-    """The frames of a stream, each its type and its payload."""
-    at = 0
-    while at < len(data):
-        kind, at = _read_varint(data, at)
-        length, at = _read_varint(data, at)
-        if at + length > len(data):
-            raise qpack.Malformed("a frame that is cut off")
-        yield kind, data[at : at + length]
-        at += length
-
-
-def _read_varint(data, at):
-    if at >= len(data):
-        raise qpack.Malformed("an integer that is cut off")
-    length = 1 << (data[at] >> 6)
-    if at + length > len(data):
-        raise qpack.Malformed("an integer that is cut off")
-    value = int.from_bytes(data[at : at + length], "big") & (1 << (8 * length - 2)) - 1
-    return value, at + length
-
-
-def _response(data):
-    """The final response of a stream; interim ones and trailers are left out."""
-    status, fields, body = None, [], bytearray()
-    for kind, payload in _frames(data):
-        if kind == HEADERS and (status is None or status < 200):
-            fields = qpack.decode(payload)
-            status = int(dict(fields).get(":status", "0"))
-        elif kind == DATA:
-            body += payload
-    if status is None:
-        raise qpack.Malformed("a response without a status")
-    return Response(status, [(name, value) for name, value in fields if name != ":status"], bytes(body))

@@ -1,5 +1,9 @@
 """Header fields of HTTP/3 without a dynamic table (RFC 9204): all that a client needs that announces none."""
 
+from __future__ import annotations
+
+from typing import Any, List, Sequence, Tuple
+
 # The static table (RFC 9204, appendix A).
 STATIC = [
     (':authority', ''), (':path', '/'), ('age', '0'), ('content-disposition', ''), ('content-length', '0'),
@@ -49,7 +53,7 @@ LENGTHS = [
 ]
 
 
-def _codes():
+def _codes() -> Any:
     codes, code, before = {}, 0, 0
     for symbol in sorted(range(len(LENGTHS)), key=lambda symbol: (LENGTHS[symbol], symbol)):
         code <<= LENGTHS[symbol] - before
@@ -66,7 +70,7 @@ class Malformed(Exception):
     """The peer sent something that is no field section."""
 
 
-def integer(value, prefix, first=0):
+def integer(value: int, prefix: int, first: int = 0) -> bytes:
     """Encodes an integer with a prefix of so many bits below the bits of `first` (RFC 7541, section 5.1)."""
     limit = (1 << prefix) - 1
     if value < limit:
@@ -80,7 +84,7 @@ def integer(value, prefix, first=0):
     return bytes(encoded)
 
 
-def encode(fields):
+def encode(fields: Sequence[Tuple[str, str]]) -> bytes:
     """Encodes pairs of text as a field section: names and values as they are, or by their place in the static table."""
     section = bytearray(b"\x00\x00")
     names = {name: index for index, (name, _) in reversed(list(enumerate(STATIC)))}
@@ -98,16 +102,16 @@ def encode(fields):
 
 
 class _Reader:
-    def __init__(self, data):
+    def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
-    def byte(self):
+    def byte(self) -> int:
         if self.at >= len(self.data):
             raise Malformed("a field section that is cut off")
         self.at += 1
         return self.data[self.at - 1]
 
-    def integer(self, prefix, first):
+    def integer(self, prefix: int, first: int) -> int:
         limit = (1 << prefix) - 1
         value, shift = first & limit, 0
         if value < limit:
@@ -121,7 +125,7 @@ class _Reader:
             if shift > 56:
                 raise Malformed("an integer beyond all limits")
 
-    def string(self, prefix, first):
+    def string(self, prefix: int, first: int) -> str:
         length = self.integer(prefix, first)
         raw = self.data[self.at : self.at + length]
         if len(raw) < length:
@@ -130,7 +134,7 @@ class _Reader:
         return (huffman(raw) if first >> prefix & 1 else bytes(raw)).decode("latin-1")
 
 
-def huffman(raw):
+def huffman(raw: bytes) -> bytes:
     """Decodes a string of Huffman codes (RFC 7541, section 5.2)."""
     decoded, code, length = bytearray(), 0, 0
     for byte in raw:
@@ -147,7 +151,7 @@ def huffman(raw):
     return bytes(decoded)
 
 
-def decode(data):
+def decode(data: bytes) -> List[Tuple[str, str]]:
     """Decodes a field section into pairs of text."""
     reader, fields = _Reader(data), []
     if reader.integer(8, reader.byte()) != 0:
@@ -168,7 +172,7 @@ def decode(data):
     return fields
 
 
-def _static(index):
+def _static(index: int) -> Tuple[str, str]:
     if index >= len(STATIC):
         raise Malformed("beyond the static table")
     return STATIC[index]
