@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help mutants prove memory admission fresh attacks chaos live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
+.PHONY: help wheel mutants prove memory admission fresh attacks chaos live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -88,6 +88,9 @@ lint: prepare-test ## format check, lints and documentation only
 
 install: prepare-base ## build the C library and install it below PREFIX (/usr/local), with header, pkg-config and CMake files
 	@ffi/install/install.sh "$(PREFIX)"
+
+wheel: prepare-base ## build a Python wheel with the C library inside, into dist/
+	@ffi/python/wheel.sh dist
 
 ffi-test: prepare-ffi ## install the C library elsewhere, compile its examples with pkg-config alone, run and check them
 	@ffi/tests/examples.sh

@@ -213,6 +213,11 @@ run "built with CMake" '^2000000 bytes after' -- cmake/build/one cert.pem key.pe
 run "built with CMake, statically" '^2000000 bytes after' -- env -u LD_LIBRARY_PATH cmake/build/two cert.pem key.pem
 
 serve python.log "$HVQ_BIN" serve --listen 127.0.0.1:17440 --listen 127.0.0.1:17441 --cert cert.pem --key key.pem --root www
-run "Python" '^OK' -- env PYTHONPATH="$root/ffi/python" HVQ_LIBRARY="$place/prefix/lib/libhvq.so" HVQ_CA="$place/cert.pem" \
-    HVQ_SERVERS=127.0.0.1:17440,127.0.0.1:17441 python3 -m unittest discover -s "$root/ffi/python/tests"
+# As somebody who installs the wheel: the library inside is found, whatever the system has.
+"$root/ffi/python/wheel.sh" wheels
+python3 -m venv venv
+venv/bin/pip --quiet install wheels/hvq-*.whl mypy
+run "annotations of the Python package" '^Success' -- venv/bin/mypy --strict -p hvq
+run "Python" '^OK' -- env -u LD_LIBRARY_PATH HVQ_CA="$place/cert.pem" HVQ_KEY="$place/key.pem" \
+    HVQ_SERVERS=127.0.0.1:17440,127.0.0.1:17441 venv/bin/python -W error::ResourceWarning -m unittest discover -s "$root/ffi/python/tests"
 say "all passed"

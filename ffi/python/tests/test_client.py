@@ -91,11 +91,21 @@ class Tables(unittest.TestCase):
         header = Path(__file__).parents[2] / "include" / "hvq.h"
         text = header.read_text()
         for name, struct in (("transport_config", library.TransportConfig), ("client_options", library.ClientOptions),
+                             ("server_options", library.ServerOptions), ("endpoint_options", library.EndpointOptions),
+                             ("buffer", library.Buffer), ("datagram", library.Datagram),
                              ("path_statistics", library.PathStatistics), ("hints", library.Hints), ("event", library.Event),
                              ("output", library.Output), ("incoming", library.Incoming)):
             body = re.search(r"typedef struct hvq_%s \{(.*?)\n\} hvq_%s;" % (name, name), text, re.S).group(1)
             fields = re.findall(r"(\w+)(?:\[\d+\])?;$", re.sub(r"//.*", "", body), re.M)
             self.assertEqual(fields, [entry[0] for entry in struct._fields_], name)
+
+    def test_the_code_of_the_documents_is_python(self):
+        root = Path(__file__).parents[3]
+        for name in ("ffi/python/README.md", "docs/c.md"):
+            blocks = re.findall(r"^```python\n(.*?)^```", (root / name).read_text(), re.S | re.M)
+            self.assertTrue(blocks, name)
+            for block in blocks:
+                compile(block, name, "exec")
 
 
 if __name__ == "__main__":
