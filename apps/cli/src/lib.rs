@@ -20,9 +20,6 @@
 mod arguments;
 mod commands;
 mod memory;
-mod privacy;
-mod transport;
-mod trust;
 
 use crate::arguments::{Arguments, Command};
 use crate::failure::Failure;

@@ -1,8 +1,10 @@
 //! Parts that the commands of `hvq` share: failures with exit codes, the console, signals, TLS from files, logs, figures of
 //! paths and emulated channels, and the HTTP/3 client of `hvq get`.
 //!
-//! Nothing here reads a command line: the program turns its arguments into the values that this crate takes.
+//! [`arguments`] are those that several commands have; nothing else here reads a command line: commands turn their arguments
+//! into the values that this crate takes.
 
+pub mod arguments;
 pub mod channels;
 pub mod client;
 pub mod descriptors;
@@ -12,6 +14,7 @@ pub mod files;
 pub mod listen;
 mod logging;
 pub mod output;
+pub mod path_choice;
 pub mod paths;
 pub mod qlog;
 #[cfg(target_os = "linux")]

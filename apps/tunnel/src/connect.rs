@@ -1,7 +1,7 @@
 //! A tunnel for a command or for this machine: what `hvq tunnel connect` runs.
 
 use crate::{AsyncDevice, Client, MTU, Prefix};
-use hvq::{ClientConfig, ConnectOptions, Connection, Endpoint, PathOptions, Replay};
+use hvq::{ClientConfig, ConnectOptions, Connection, Endpoint, Replay};
 use hvq_emulation::tun::device::TunDevice;
 use hvq_emulation::tun::namespace::Namespace;
 use hvq_emulation::tun::privilege::{self, Privilege};
@@ -11,8 +11,9 @@ use hvq_emulation::tun::wiring;
 use hvq_program::client::Target;
 use hvq_program::failure::{Exit, Failure, OrFail, exit_of};
 use hvq_program::output::Console;
+use hvq_program::path_choice::PathChoice;
 use hvq_program::paths::destination;
-use hvq_program::signals::Signals;
+use hvq_program::signals::{Request, Signals};
 use std::ffi::{OsStr, OsString};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -28,8 +29,8 @@ pub struct Tunnel {
     pub target: Target,
     /// TLS and transport of the connection.
     pub config: ClientConfig,
-    /// The paths; without any, the system chooses one.
-    pub paths: Vec<PathOptions>,
+    /// The paths.
+    pub paths: PathChoice,
     /// The token, if the server knows the client by one.
     pub token: Option<String>,
     /// The source of packets.
@@ -96,7 +97,7 @@ impl Tunnel {
                 accompany(&runtime, &namespaces, client, device, command)?
             }
             _ => {
-                runtime.block_on(carry(client, device))?;
+                runtime.block_on(self.carry(client, device, console))?;
                 0
             }
         };
@@ -109,8 +110,8 @@ impl Tunnel {
     async fn open(&self, console: Console) -> Result<(Endpoint, Client), Failure> {
         let target = &self.target;
         let endpoint = Endpoint::client(&[])?;
-        let destinations = target.destinations(&self.paths).await?;
-        let found = destinations.first().expect("a name resolves to something or fails");
+        let approach = target.approach(&self.paths).await?;
+        let found = approach.destinations.first().expect("a name resolves to something or fails");
         let (remote, paths) = (found.address, &found.paths);
         paths.iter().for_each(|path| console.detail(|| format!("* {}", destination(path))));
         let first = endpoint.first_path(&self.config, remote, paths);
@@ -123,12 +124,29 @@ impl Tunnel {
             let failed: Result<(), _> = Err(error);
             failed.or_fail(exit, || format!("cannot connect to {}", target.host)).expect_err("it is an error")
         })?;
-        open_others(&connection).await;
+        if approach.manage_aloud(&connection, console).await.is_none() {
+            open_others(&connection).await;
+        }
         let authority = format!("{}:{}", target.host, target.port);
         let client = Client::open(connection, &authority, self.token.as_deref())
             .await
             .or_fail(Exit::Connection, || format!("no tunnel from {}", target.host))?;
         Ok((endpoint, client))
+    }
+
+    /// Carries packets until the tunnel ends or somebody stops it. SIGHUP has the rules about links read again.
+    async fn carry(&self, client: Client, device: TunDevice, console: Console) -> Result<(), Failure> {
+        let mut signals = if self.paths.is_reloadable() { Signals::of_service()? } else { Signals::new()? };
+        let stopped = async {
+            while signals.request().await == Request::Reload {
+                self.paths.reload_aloud(console);
+            }
+        };
+        let ended = client.run(AsyncDevice::new(device)?);
+        tokio::select! {
+            error = ended => Err(Failure::from(error)),
+            () = stopped => Ok(()),
+        }
     }
 }
 
@@ -193,16 +211,6 @@ async fn open_others(connection: &Connection) {
         if let Err(error) = connection.start_path(path.clone()).await {
             eprintln!("hvq: warning: path {} cannot be used: {error}", path.name);
         }
-    }
-}
-
-/// Carries packets until the tunnel ends or somebody stops it.
-async fn carry(client: Client, device: TunDevice) -> Result<(), Failure> {
-    let mut signals = Signals::new()?;
-    let ended = client.run(AsyncDevice::new(device)?);
-    tokio::select! {
-        error = ended => Err(Failure::from(error)),
-        _ = signals.next() => Ok(()),
     }
 }
 

@@ -31,6 +31,13 @@ pub struct LinkAddress {
     pub interface: String,
 }
 
+impl LinkAddress {
+    /// The address alone, with any port: for users whom the system does not let bind to interfaces.
+    pub(crate) fn without_interface(&self) -> LocalAddress {
+        LocalAddress::Socket(SocketAddr::new(self.address, 0))
+    }
+}
+
 impl fmt::Display for LinkAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}%{}", self.address, self.interface)

@@ -8,6 +8,7 @@ use crate::{ClientConfig, ConnectError, ConnectOptions, LocalAddress, PathId, Pa
 use hvq_transport::connection::{Connection as Core, FourTuple, Role};
 use hvq_transport::endpoint::{CandidatePath, ConnectionHandle, Dial, NetworkPath, RaceOptions};
 use hvq_transport::time::Instant;
+use std::io;
 use std::sync::Arc;
 
 /// The paths that a connection was given to begin on.
@@ -100,7 +101,14 @@ fn find(state: &mut State, options: &ConnectOptions) -> Found {
     let mut found = Found::default();
     for path in std::iter::once(&first(options)).chain(&options.alternatives) {
         let remote = path.remote.unwrap_or(options.remote);
-        let tuple = match state.sockets.obtain(Some(&path.local), remote) {
+        let obtained = state.sockets.obtain(Some(&path.local), remote);
+        let obtained = match (obtained, &path.local) {
+            (Err(error), LocalAddress::Link(local)) if error.kind() == io::ErrorKind::PermissionDenied => {
+                state.sockets.obtain(Some(&local.without_interface()), remote)
+            }
+            (obtained, _) => obtained,
+        };
+        let tuple = match obtained {
             Ok(socket) => {
                 let local = socket.source_for(remote);
                 found.sockets.push(socket);

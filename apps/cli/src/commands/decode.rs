@@ -3,11 +3,11 @@
 use crate::arguments::Format;
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{Console, unwritten};
-use crate::transport::from_environment;
 use clap::Args;
 use hvq::PathId;
 use hvq_decode::report::{Extent, Lines, Reader, Report};
 use hvq_decode::{Capture, CaptureError, Choice, KeyLog, PatientDecoder, Summary, kind};
+use hvq_program::transport::from_environment;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read};
 use std::path::{Path, PathBuf};

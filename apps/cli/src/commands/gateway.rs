@@ -7,7 +7,6 @@ use crate::output::{self, Console};
 use crate::qlog::Logs;
 use crate::signals::Signals;
 use crate::tls::{Publication, SelfSigned};
-use crate::transport::from_environment;
 use clap::Args;
 use hvq::transport::congestion::Algorithm;
 use hvq::{ChannelOptions, Identity};
@@ -17,6 +16,7 @@ use hvq_gateway::configuration::{
 use hvq_gateway::destination_policy::Destination;
 use hvq_gateway::keys::TakeOver;
 use hvq_gateway::{Config, ConfigError, Gateway, Overrides, StartError, service};
+use hvq_program::transport::from_environment;
 use hvq_scheduler::Policy;
 use serde_json::json;
 use std::net::SocketAddr;

@@ -6,11 +6,12 @@ use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Console};
 use crate::qlog::Logs;
 use crate::tls::{self, Resumption};
-use crate::transport::{TransportArguments, check_names};
-use crate::trust::TrustArguments;
 use bytes::Bytes;
 use clap::Args;
-use hvq::{ClientConfig, EarlyData, PathOptions, Replay, TransportConfig};
+use hvq::{ClientConfig, EarlyData, Replay, TransportConfig};
+use hvq_program::arguments::PathArguments;
+use hvq_program::arguments::TransportArguments;
+use hvq_program::arguments::TrustArguments;
 use hvq_program::client::{
     self, ErrorStatus, RequestOptions, Session, Settings, Sink, Statistics, Target, fetch,
 };
@@ -84,10 +85,8 @@ struct ResumptionArguments {
 /// The paths to the server, and the time limits.
 #[derive(Debug, Args)]
 struct NetworkArguments {
-    /// A path; may be repeated. The first carries the handshake, or with `hvc` the one that is sooner done, if `delay` of
-    /// each is given
-    #[arg(long = "path", value_name = "NAME=LOCAL[>REMOTE][,rate=…,delay=…,congestion=…,dscp=…]")]
-    paths: Vec<PathOptions>,
+    #[command(flatten)]
+    paths: PathArguments,
     /// Give up when everything has taken so long (exit code 28)
     #[arg(short, long, value_name = "TIME", value_parser = duration::parse)]
     max_time: Option<Duration>,
@@ -103,7 +102,7 @@ struct NetworkArguments {
 
 /// Fetches all URLs, one after the other.
 pub(crate) async fn run(arguments: Box<GetArguments>, console: Console) -> Result<(), Failure> {
-    check_names(&arguments.network.paths)?;
+    arguments.network.paths.choice()?;
     let logs = arguments.network.transport.logs()?;
     let all = fetch_all(&arguments, &logs, console);
     let result = match arguments.network.max_time {
@@ -132,7 +131,7 @@ impl GetArguments {
             TransportConfig { handshake_timeout: network.connect_timeout, ..network.transport.config() };
         Ok(Settings {
             config: ClientConfig::new(tls, Arc::new(logs.watch(transport))),
-            paths: network.paths.clone(),
+            paths: network.paths.choice()?,
             replay,
             migrate_after: network.migrate_after,
         })

@@ -5,17 +5,18 @@ use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::{self, Console};
 use crate::paths;
 use crate::qlog::Logs;
-use crate::signals::Signals;
+use crate::signals::{Request, Signals};
 use crate::tls::{self, Publication, Resumption, SelfSigned, Trust};
-use crate::transport::{TransportArguments, check_names};
-use crate::trust::ClientIdentityArguments;
 use clap::Args;
 use http::HeaderValue;
 use http::uri::Authority;
-use hvq::{ClientConfig, PathInfo, PathOptions, TransportConfig, Verify};
+use hvq::{ClientConfig, PathInfo, TransportConfig, Verify};
 use hvq_gateway::proxy::{
     self, GatewayAddress, Link, LinkError, LinkOptions, Proxy, ProxyError, ProxyOptions, TlsIdentity,
 };
+use hvq_program::arguments::ClientIdentityArguments;
+use hvq_program::arguments::PathArguments;
+use hvq_program::arguments::TransportArguments;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -43,10 +44,8 @@ pub(crate) struct ProxyArguments {
     secrets: SecretArguments,
     #[command(flatten)]
     trust: TrustArguments,
-    /// A path; may be repeated. The first carries the handshake, or with `hvc` the one that is sooner done, if `delay` of
-    /// each is given
-    #[arg(long = "path", value_name = "NAME=LOCAL[>REMOTE][,rate=…,delay=…,congestion=…,dscp=…]")]
-    paths: Vec<PathOptions>,
+    #[command(flatten)]
+    paths: PathArguments,
     /// Give up when a handshake has taken so long
     #[arg(long, value_name = "TIME", value_parser = crate::duration::parse, default_value = "10s")]
     connect_timeout: Duration,
@@ -161,12 +160,12 @@ pub(crate) async fn run(arguments: Box<ProxyArguments>, console: Console) -> Res
             format!("--listen {}: other machines get there; --allow-remote permits it", arguments.listen);
         return Err(Failure::new(Exit::Usage, text));
     }
-    check_names(&arguments.paths)?;
+    let chosen = arguments.paths.choice()?;
     let logs = arguments.transport.logs()?;
     let link = Link::new(LinkOptions {
         gateway: arguments.gateway.clone(),
         config: arguments.client(&logs)?,
-        paths: arguments.paths.clone(),
+        paths: chosen.clone(),
         token: arguments.token()?,
         destined: if console >= Console::Verbose {
             |path| eprintln!("* {}", paths::destination(path))
@@ -174,10 +173,11 @@ pub(crate) async fn run(arguments: Box<ProxyArguments>, console: Console) -> Res
             |_| {}
         },
         unusable: |name, error| eprintln!("hvq: warning: path {name} cannot be used: {error}"),
+        noticed: |text| eprintln!("hvq: warning: {text}"),
     })?;
     let link = Arc::new(link);
     let (identity, publication) = arguments.identity()?;
-    let mut signals = Signals::new()?;
+    let mut signals = if chosen.is_reloadable() { Signals::of_service()? } else { Signals::new()? };
     let options = ProxyOptions { listen: arguments.listen, identity, link: link.clone() };
     let starting = Proxy::start(options).await;
     let proxy = starting.map_err(|error| Failure::new(Exit::Usage, arguments.refused(&error)))?;
@@ -208,7 +208,9 @@ pub(crate) async fn run(arguments: Box<ProxyArguments>, console: Console) -> Res
     } else {
         console.say(format!("listening on {address} (HTTP, SOCKS5); browsers: http://{address}/proxy.pac"));
     }
-    signals.next().await;
+    while signals.request().await == Request::Reload {
+        chosen.reload_aloud(console);
+    }
     proxy.stop().await;
     logs.finish(console);
     Ok(())

@@ -18,8 +18,16 @@ fn requests_go_on_while_links_go_down_and_interfaces_are_removed() {
     }
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("chaos.jsonl");
-    let arguments =
-        ["lab", "chaos", "--policies", "hvc,min-rtt", "--events", "down-up,removed,downwards,both"];
+    let arguments = [
+        "lab",
+        "chaos",
+        "--clients",
+        "proxy",
+        "--policies",
+        "hvc,min-rtt",
+        "--events",
+        "down-up,removed,downwards,both",
+    ];
     // In real time on a machine that does other things too: no more than that they go on.
     let more = ["--jobs", "8", "--most", "4", "--json", json.to_str().unwrap()];
     let output = run(arguments.into_iter().chain(more));
@@ -36,6 +44,23 @@ fn requests_go_on_while_links_go_down_and_interfaces_are_removed() {
     }
 }
 
+/// A client that does not follow the address waits for the two seconds in which the other link is down.
+#[test]
+fn paths_that_nobody_named_follow_an_address_that_changes() {
+    if !permitted() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("chaos.jsonl");
+    let arguments = ["lab", "chaos", "--clients", "links-proxy", "--policies", "hvc", "--most", "1.5"];
+    let events = ["--events", "renumbered-then-down,removed", "--json", json.to_str().unwrap()];
+    let output = run(arguments.into_iter().chain(events));
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(code(&output), 0, "{table}{}", said(&output));
+    println!("{table}");
+    assert_eq!(fs::read_to_string(&json).unwrap().lines().count(), 2);
+}
+
 /// Returns true if a process names `folder` on its command line.
 fn is_named(folder: &Path) -> bool {
     let folder = folder.to_str().unwrap();
@@ -50,7 +75,7 @@ fn nothing_is_left_of_namespaces_and_programs_when_the_command_is_killed() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let arguments = ["lab", "chaos", "--policies", "hvc", "--events", "down-up"];
+    let arguments = ["lab", "chaos", "--clients", "proxy", "--policies", "hvc", "--events", "down-up"];
     let mut command = hvq();
     command.args(arguments).env("TMPDIR", folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut running = command.spawn().unwrap();

@@ -11,6 +11,7 @@ mod gateway;
 mod hostile_serve;
 mod hostile_video;
 mod lab;
+mod links;
 #[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]

@@ -10,10 +10,11 @@ use http::header::PROXY_AUTHORIZATION;
 use http::{HeaderValue, Request};
 use hvq::transport::datagram::DatagramStats;
 use hvq::{
-    ClientConfig, ConnectError, ConnectOptions, Connection, ConnectionError, Destination, DestinationError,
-    Endpoint, PathInfo, PathOptions,
+    ClientConfig, ConnectError, ConnectOptions, Connection, ConnectionError, Destination, Endpoint, PathInfo,
+    PathManagerEvent, PathOptions,
 };
 use hvq_h3::{Datagrams, OpenStreams, Priorities};
+use hvq_program::path_choice::{ApproachError, Notice, PathChoice};
 use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,22 +74,24 @@ pub struct LinkOptions {
     pub gateway: GatewayAddress,
     /// TLS and transport.
     pub config: ClientConfig,
-    /// The paths; none means one from where the system likes.
-    pub paths: Vec<PathOptions>,
+    /// The paths.
+    pub paths: PathChoice,
     /// The token that opens the gateway.
     pub token: Option<HeaderValue>,
     /// Told of each path that an attempt to connect goes over, with its remote address.
     pub destined: fn(&PathOptions),
     /// Told of each path that a connection has to do without: its name, and why.
     pub unusable: fn(&str, &str),
+    /// Told of what else is wrong with paths that follow the links, such as a rule that is for none.
+    pub noticed: fn(&str),
 }
 
 /// The reason for which the gateway cannot be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// Its name has no address, or none that a path can reach.
+    /// Its name has no address, none that a path can reach, or no link leads there.
     #[error("cannot connect to the gateway: {0}")]
-    Destination(#[from] DestinationError),
+    Approach(#[from] ApproachError),
     /// No connection can be started.
     #[error("cannot connect to the gateway: {0}")]
     Start(#[from] ConnectError),
@@ -115,9 +118,7 @@ impl LinkError {
         match self {
             Self::Connection(error) => Some(error),
             Self::Attempt(error) => error.connection(),
-            Self::Destination(_) | Self::Start(_) | Self::Http(_) | Self::Request(_) | Self::Refused(_) => {
-                None
-            }
+            Self::Approach(_) | Self::Start(_) | Self::Http(_) | Self::Request(_) | Self::Refused(_) => None,
         }
     }
 }
@@ -283,7 +284,8 @@ impl Dialer {
     async fn dial(&self) -> Result<Connection, LinkError> {
         let GatewayAddress { host, port } = &self.options.gateway;
         let mut last = None;
-        for Destination { address, paths } in Destination::resolve(host, *port, &self.options.paths).await? {
+        let approach = self.options.paths.toward(host, *port).await?;
+        for Destination { address, paths } in approach.destinations.clone() {
             paths.iter().for_each(self.options.destined);
             let first = self.endpoint.first_path(&self.options.config, address, &paths);
             let options = ConnectOptions::new(address, host.clone()).racing(first, &paths);
@@ -296,14 +298,27 @@ impl Dialer {
             };
             match connecting.await {
                 Ok(connection) => {
-                    let others = connection.remaining_paths().into_iter();
-                    others.for_each(|path| open_path(&connection, path, self.options.unusable));
+                    let LinkOptions { unusable, noticed, .. } = self.options;
+                    let tell = move |notice| note(notice, unusable, noticed);
+                    if approach.manage(&connection, tell).await.is_none() {
+                        let others = connection.remaining_paths().into_iter();
+                        others.for_each(|path| open_path(&connection, path, unusable));
+                    }
                     return Ok(connection);
                 }
                 Err(error) => last = Some(error.into()),
             }
         }
         Err(last.expect("a name resolves to something or fails"))
+    }
+}
+
+/// Says what happened to a path that follows the links.
+fn note(notice: Notice, unusable: fn(&str, &str), noticed: fn(&str)) {
+    match notice {
+        Notice::Event(PathManagerEvent::Failed { link, error }) => unusable(&link, &error),
+        Notice::Event(event) => tracing::info!(%event, "paths follow the links"),
+        Notice::IdleRule(_) => noticed(&notice.to_string()),
     }
 }
 

@@ -137,10 +137,11 @@ async fn requests_that_wait_for_a_gateway_that_is_not_there_share_one_attempt() 
     let link = Link::new(LinkOptions {
         gateway: GatewayAddress { host: "127.0.0.1".to_owned(), port: silent.local_addr().unwrap().port() },
         config: ClientConfig::new(tls, Arc::new(transport)),
-        paths: Vec::new(),
+        paths: Vec::new().into(),
         token: None,
         destined: |_| {},
         unusable: |_, _| {},
+        noticed: |_| {},
     });
     let link = Arc::new(link.unwrap());
     let options = ProxyOptions { listen: ([127, 0, 0, 1], 0).into(), identity: None, link };

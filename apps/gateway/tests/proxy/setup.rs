@@ -101,6 +101,7 @@ impl Fixture {
                 .collect(),
             token: Some(HeaderValue::from_str(&format!("Bearer {token}")).unwrap()),
             destined: |path| assert!(path.remote.is_some()),
+            noticed: |_| {},
             unusable: |name, error| panic!("path {name}: {error}"),
         });
         let link = Arc::new(link.unwrap());

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 /// One of the two channels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Line {
+pub(crate) enum Line {
     Wifi,
     Cell,
 }
 
 /// A change of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Change {
+pub(crate) enum Change {
     /// The near interface goes down.
     Down,
     /// It comes up again.
@@ -35,10 +35,10 @@ pub(super) enum Change {
 
 /// A change at a time since the beginning of the event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Step {
-    pub(super) at: Duration,
-    pub(super) line: Line,
-    pub(super) change: Change,
+pub(crate) struct Step {
+    pub(crate) at: Duration,
+    pub(crate) line: Line,
+    pub(crate) change: Change,
 }
 
 /// An event that befalls a connection.
@@ -100,7 +100,7 @@ impl Event {
     }
 
     /// The time during which no path can work.
-    pub(super) const fn dark(self) -> Duration {
+    pub(crate) const fn dark(self) -> Duration {
         match self {
             Self::Both => Duration::from_millis(1_500),
             _ => Duration::ZERO,
@@ -108,7 +108,7 @@ impl Event {
     }
 
     /// Returns the steps of the event, in order. The channel that is hit first is the first path.
-    pub(super) fn steps(self) -> Vec<Step> {
+    pub(crate) fn steps(self) -> Vec<Step> {
         let step = |at, line, change| Step { at: Duration::from_millis(at), line, change };
         use {Change::*, Line::*};
         // Whichever channel a policy prefers is hit.

@@ -26,10 +26,12 @@ use hvq_emulation::tun::program::Launcher;
 use hvq_lab::experiment::pool;
 use hvq_scheduler::Policy;
 use network::Network;
-use programs::{Pair, START};
+use programs::{Pair, Paths, START};
 use serde::Serialize;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 use stream::{Gaps, ask};
@@ -43,15 +45,50 @@ const TAIL: Duration = Duration::from_millis(4_000);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TriedProgram {
-    /// HTTP/1.1 requests through `hvq proxy` and `hvq gateway`.
+    /// HTTP/1.1 requests through `hvq proxy` and `hvq gateway`, whose paths are named.
     Proxy,
+    /// The same, with paths that follow the links (`--path auto`, the default).
+    LinksProxy,
     /// The C example `requests` with the C example `echo`.
     Example,
+}
+
+impl TriedProgram {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Proxy, Self::LinksProxy, Self::Example];
+
+    /// The name that [`FromStr`] takes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Proxy => "proxy",
+            Self::LinksProxy => "links-proxy",
+            Self::Example => "example",
+        }
+    }
+}
+
+impl fmt::Display for TriedProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for TriedProgram {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|client| client.name() == text);
+        found.ok_or_else(|| {
+            format!("{text:?} is no client: choose from {}", Self::ALL.map(Self::name).join(", "))
+        })
+    }
 }
 
 /// The plan of the experiment.
 #[derive(Clone, Debug)]
 pub struct ChaosPlan {
+    /// The clients; the C example only if it is compiled.
+    pub clients: Vec<TriedProgram>,
     /// The policies of both ends.
     pub policies: Vec<Policy>,
     /// The events.
@@ -103,9 +140,9 @@ struct Task {
 
 /// Makes every try until `observer` says to end; those that cannot be made say why.
 pub fn run(plan: &ChaosPlan, observer: Observer<'_>) -> Vec<Try> {
-    let clients = [Some(TriedProgram::Proxy), plan.examples.as_ref().map(|_| TriedProgram::Example)];
     let mut tasks = Vec::new();
-    for client in clients.into_iter().flatten() {
+    let is_there = |client: &TriedProgram| *client != TriedProgram::Example || plan.examples.is_some();
+    for client in plan.clients.iter().copied().filter(is_there) {
         for policy in &plan.policies {
             tasks.extend(plan.events.iter().map(|event| Task { client, policy: *policy, event: *event }));
         }
@@ -143,7 +180,8 @@ impl Task {
             play(&network, &steps, begin)?;
             return asking.gaps(time);
         }
-        let (_programs, proxy) = pair.proxy()?;
+        let paths = if self.client == TriedProgram::LinksProxy { Paths::Links } else { Paths::Named };
+        let (_programs, proxy) = pair.proxy(paths)?;
         let (begun, told) = sync_channel(1);
         std::thread::scope(|scope| {
             let near = network.namespaces().near();

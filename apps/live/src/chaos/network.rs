@@ -11,21 +11,23 @@ use std::os::fd::{AsFd, AsRawFd};
 
 /// An address of the hardware that no interface has (locally administered, IEEE 802).
 const NOBODY: &str = "02:00:00:00:00:99";
+/// The address of the far end that both channels lead to.
+pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 /// The largest packet.
 const MTU: u16 = 1_500;
 
 /// The network of one try.
 #[derive(Debug)]
-pub(super) struct Network {
+pub(crate) struct Network {
     namespaces: NamespacePair,
 }
 
 impl Line {
     /// Both, the first path first.
-    pub(super) const ALL: [Self; 2] = [Self::Wifi, Self::Cell];
+    pub(crate) const ALL: [Self; 2] = [Self::Wifi, Self::Cell];
 
     /// The name of its interfaces at both ends.
-    pub(super) const fn device(self) -> &'static str {
+    pub(crate) const fn device(self) -> &'static str {
         match self {
             Self::Wifi => "wifi",
             Self::Cell => "cell",
@@ -40,7 +42,7 @@ impl Line {
     }
 
     /// The address of the near end.
-    pub(super) const fn near(self) -> Ipv4Addr {
+    pub(crate) const fn near(self) -> Ipv4Addr {
         self.address(2)
     }
 
@@ -50,8 +52,17 @@ impl Line {
     }
 
     /// The address of the far end.
-    pub(super) const fn far(self) -> Ipv4Addr {
+    pub(crate) const fn far(self) -> Ipv4Addr {
         self.address(1)
+    }
+
+    /// The line of `ip -batch` that leads from the near end to [`SERVER`], as a DHCP client adds one when a link comes up.
+    fn route(self) -> String {
+        let metric = match self {
+            Self::Wifi => 100,
+            Self::Cell => 200,
+        };
+        format!("route replace {SERVER} via {} dev {} metric {metric}", self.far(), self.device())
     }
 }
 
@@ -60,7 +71,7 @@ impl Network {
     ///
     /// # Errors
     /// The system does not permit it, or there is no `ip` command.
-    pub(super) fn new(launcher: &Launcher) -> Result<Self, LiveError> {
+    pub(crate) fn new(launcher: &Launcher) -> Result<Self, LiveError> {
         let plan = Plan {
             route: Route::Direct(Box::default()),
             seed: 1,
@@ -77,12 +88,13 @@ impl Network {
         for namespace in [network.namespaces.near(), network.namespaces.far()] {
             set(namespace, &[wiring::loopback()])?;
         }
+        set(network.namespaces.far(), &[format!("address add {SERVER}/32 dev lo")])?;
         Line::ALL.into_iter().try_for_each(|line| network.make(line))?;
         Ok(network)
     }
 
     /// The namespaces.
-    pub(super) const fn namespaces(&self) -> &NamespacePair {
+    pub(crate) const fn namespaces(&self) -> &NamespacePair {
         &self.namespaces
     }
 
@@ -90,7 +102,7 @@ impl Network {
     ///
     /// # Errors
     /// `ip` refuses it.
-    pub(super) fn apply(&self, step: Step) -> Result<(), LiveError> {
+    pub(crate) fn apply(&self, step: Step) -> Result<(), LiveError> {
         let (near, far) = (self.namespaces.near(), self.namespaces.far());
         let Step { line, change, .. } = step;
         let device = line.device();
@@ -98,7 +110,7 @@ impl Network {
             |to: Ipv4Addr| format!("neighbour replace {to} dev {device} lladdr {NOBODY} nud permanent");
         match change {
             Change::Down => set(near, &[format!("link set {device} down")]),
-            Change::Up => set(near, &[format!("link set {device} up")]),
+            Change::Up => set(near, &[format!("link set {device} up"), line.route()]),
             Change::Remove => set(near, &[format!("link delete {device}")]),
             Change::Make => self.make(line),
             Change::Renumber => set(
@@ -108,6 +120,7 @@ impl Network {
                     format!("address delete {}/24 dev {device}", line.near()),
                     // The second address of a network goes with the first, unless the system promotes it.
                     format!("address replace {}/24 dev {device}", line.other()),
+                    line.route(),
                 ],
             ),
             Change::DropUpwards => set(near, &[deafen(line.far())]),
@@ -132,7 +145,7 @@ impl Network {
                 &[format!("address add {address}/24 dev {device}"), format!("link set {device} up")],
             )?;
         }
-        Ok(())
+        set(near, &[line.route()])
     }
 }
 

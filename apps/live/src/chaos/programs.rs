@@ -1,7 +1,7 @@
 //! The programs at both ends.
 
 use super::event::Line;
-use super::network::Network;
+use super::network::{Network, SERVER};
 use super::stream::Gaps;
 use crate::error::{LiveError, cannot};
 use crate::nginx::identity_of;
@@ -46,6 +46,15 @@ pub(super) struct RequestProgram {
     output: PathBuf,
 }
 
+/// The choice of a proxy's paths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Paths {
+    /// Both are named.
+    Named,
+    /// They follow the links, unasked.
+    Links,
+}
+
 /// The end that runs a program.
 #[derive(Clone, Copy)]
 enum End {
@@ -54,18 +63,20 @@ enum End {
 }
 
 impl Pair<'_> {
-    /// Starts a gateway at the far end and a proxy at the near end; returns both, and where the proxy listens.
+    /// Starts a gateway at the far end and a proxy with `paths` at the near end; returns both, and where the proxy listens.
     ///
     /// # Errors
     /// One of them does not start.
-    pub(super) fn proxy(&self) -> Result<([Program; 2], SocketAddr), LiveError> {
+    pub(super) fn proxy(&self, paths: Paths) -> Result<([Program; 2], SocketAddr), LiveError> {
         let Self { hvq, policy, folder, .. } = self;
         let hvq = hvq.display();
         let root = folder.join("root");
         fs::create_dir(&root).map_err(cannot("make a folder"))?;
         fs::write(root.join("small"), [b'.'; 100]).map_err(cannot("write a file"))?;
         let [chain, key] = self.identity()?;
-        let listen: String = Line::ALL.map(|line| format!(" --listen {}:{PORT}", line.far())).concat();
+        let listen: String = [Line::Wifi.far(), Line::Cell.far(), SERVER]
+            .map(|address| format!(" --listen {address}:{PORT}"))
+            .concat();
         let gateway = self.start(
             End::Far,
             "gateway",
@@ -77,13 +88,15 @@ impl Pair<'_> {
             ),
         )?;
         let path = |line: Line| format!(" --path '{}={}>{}:{PORT}'", line.device(), line.near(), line.far());
-        let paths: String = Line::ALL.map(path).concat();
+        let (paths, server) = match paths {
+            Paths::Named => (Line::ALL.map(path).concat(), Line::Wifi.far()),
+            Paths::Links => (String::new(), SERVER),
+        };
         let proxy = self.start(
             End::Near,
             "proxy",
             &format!(
-                "'{hvq}' -q proxy --json --insecure --listen {PROXY} --gateway {}:{PORT} --scheduler {policy}{paths}",
-                Line::Wifi.far()
+                "'{hvq}' -q proxy --json --insecure --listen {PROXY} --gateway {server}:{PORT} --scheduler {policy}{paths}"
             ),
         )?;
         Ok(([gateway, proxy], PROXY.parse().expect("an address")))

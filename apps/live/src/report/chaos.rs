@@ -6,7 +6,7 @@ use crate::chaos::{Event, TriedProgram, Try};
 /// A table for each client, in Markdown: a row for each policy, a column for each event, gaps in seconds.
 pub fn markdown(outcomes: &[Try]) -> String {
     let mut text = String::new();
-    for client in [TriedProgram::Proxy, TriedProgram::Example] {
+    for client in TriedProgram::ALL {
         let own: Vec<&Try> = outcomes.iter().filter(|outcome| outcome.client == client).collect();
         if !own.is_empty() {
             text.push_str(&table(client, &own).markdown());
@@ -22,7 +22,8 @@ pub fn markdown(outcomes: &[Try]) -> String {
 
 fn title(client: TriedProgram) -> &'static str {
     match client {
-        TriedProgram::Proxy => "hvq proxy and hvq gateway",
+        TriedProgram::Proxy => "hvq proxy and hvq gateway, paths named",
+        TriedProgram::LinksProxy => "hvq proxy and hvq gateway, paths that follow the links",
         TriedProgram::Example => "the C examples requests and echo",
     }
 }
@@ -84,7 +85,7 @@ mod tests {
             "| policy | link down | interface removed |",
             "| hvc | 0.12 | 1.23 |",
             "| min-rtt | stands still | not measured |",
-            "Not measured: hvq proxy and hvq gateway, min-rtt, removed: no ip",
+            "Not measured: hvq proxy and hvq gateway, paths named, min-rtt, removed: no ip",
         ] {
             assert!(text.lines().any(|known| known == line), "{line}\n{text}");
         }

@@ -18,7 +18,8 @@ pub use sink::Sink;
 pub use statistics::Statistics;
 pub use target::Target;
 
-use hvq::{ClientConfig, PathOptions, Replay};
+use crate::path_choice::PathChoice;
+use hvq::{ClientConfig, Replay};
 use std::time::Duration;
 
 /// The settings of a client's connections.
@@ -26,9 +27,8 @@ use std::time::Duration;
 pub struct Settings {
     /// TLS and transport.
     pub config: ClientConfig,
-    /// The paths, the first of which carries the handshake unless the scheduler prefers another. Without any, the system
-    /// chooses one.
-    pub paths: Vec<PathOptions>,
+    /// The paths.
+    pub paths: PathChoice,
     /// Tells whether a request may go in 0-RTT, in which others can have it delivered again (RFC 8470).
     pub replay: Replay,
     /// The time after which the first path moves to another port; `None` lets it stay.

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output::Console;
-use hvq::{Connection, PathOptions};
+use hvq::{Connection, LinkUse, PathManager, PathOptions};
 use serde::Serialize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -38,6 +38,8 @@ enum Progress {
 #[derive(Clone, Debug)]
 pub struct Others {
     paths: Arc<Mutex<Vec<(String, Progress)>>>,
+    /// The manager of the paths, if they follow the links.
+    manager: Option<Arc<PathManager>>,
     since: Instant,
 }
 
@@ -46,11 +48,16 @@ impl Others {
     pub fn open(connection: &Connection, paths: impl Iterator<Item = PathOptions>, console: Console) -> Self {
         let paths: Vec<_> = paths.collect();
         let named = paths.iter().map(|path| (path.name.clone(), Progress::Opening)).collect();
-        let others = Self { paths: Arc::new(Mutex::new(named)), since: Instant::now() };
+        let others = Self { paths: Arc::new(Mutex::new(named)), manager: None, since: Instant::now() };
         for (index, path) in paths.into_iter().enumerate() {
             tokio::spawn(others.clone().follow(connection.clone(), index, path, console));
         }
         others
+    }
+
+    /// The paths that `manager` opens and gives up.
+    pub fn managed(manager: Arc<PathManager>) -> Self {
+        Self { paths: Arc::default(), manager: Some(manager), since: Instant::now() }
     }
 
     async fn follow(self, connection: Connection, index: usize, path: PathOptions, console: Console) {
@@ -72,9 +79,15 @@ impl Others {
         }
     }
 
-    /// The paths that are not validated so far.
+    /// The paths that are not validated so far, and the links that none uses.
     pub fn unused(&self) -> Vec<Unused> {
-        self.those(|_| true)
+        let mut unused = self.those(|_| true);
+        let status = self.manager.as_ref().map(|manager| manager.status()).unwrap_or_default();
+        unused.extend(status.links.iter().filter_map(|link| match &link.usage {
+            LinkUse::Path { .. } => None,
+            LinkUse::Unused(reason) => Some(Unused { name: link.name.clone(), reason: reason.to_string() }),
+        }));
+        unused
     }
 
     /// The paths that are not validated and whose progress is `such`.

@@ -39,9 +39,9 @@ impl Session {
         let start = Instant::now();
         let config = &settings.config;
         let endpoint = Endpoint::client(&[])?;
-        let destinations = target.destinations(&settings.paths).await?;
+        let approach = target.approach(&settings.paths).await?;
         let mut last = None;
-        for Destination { address, paths } in destinations {
+        for Destination { address, paths } in approach.destinations.clone() {
             let first = endpoint.first_path(config, address, &paths);
             let address = paths.get(first).and_then(|path| path.remote).unwrap_or(address);
             console.detail(|| format!("* connecting to {address} as {}", target.host));
@@ -53,7 +53,10 @@ impl Session {
                 Ok(connection) => {
                     let connect_time = start.elapsed();
                     console.detail(|| describe(&connection, connect_time));
-                    let others = Others::open(&connection, connection.remaining_paths().into_iter(), console);
+                    let others = match approach.manage_aloud(&connection, console).await {
+                        Some(manager) => Others::managed(manager),
+                        None => Others::open(&connection, connection.remaining_paths().into_iter(), console),
+                    };
                     if let Some(time) = settings.migrate_after {
                         migrate(&connection, time, console);
                     }

@@ -1,7 +1,8 @@
 //! A URL and the addresses that it stands for.
 
 use crate::failure::{Exit, Failure, OrFail};
-use hvq::{Destination, DestinationError, PathOptions};
+use crate::path_choice::{Approach, ApproachError, PathChoice};
+use hvq::DestinationError;
 use url::{Host, Url};
 
 /// The target of a fetch: URL and server.
@@ -45,13 +46,15 @@ impl Target {
         Ok(Self { url, host, port })
     }
 
-    /// Returns the destinations of connections to the host over `paths`, in the order in which to try them.
-    pub async fn destinations(&self, paths: &[PathOptions]) -> Result<Vec<Destination>, Failure> {
-        let found = Destination::resolve(&self.host, self.port, paths).await;
+    /// Returns the ways of connections to the host over `paths`.
+    pub async fn approach(&self, paths: &PathChoice) -> Result<Approach, Failure> {
+        let found = paths.toward(&self.host, self.port).await;
         found.map_err(|error| {
             let exit = match &error {
-                DestinationError::Resolve { .. } => Exit::Connection,
-                DestinationError::Version { .. } => Exit::Usage,
+                ApproachError::Destination(DestinationError::Version { .. }) => Exit::Usage,
+                ApproachError::Destination(DestinationError::Resolve { .. }) | ApproachError::NoLink(_) => {
+                    Exit::Connection
+                }
             };
             Failure::new(exit, error.to_string())
         })

@@ -1,5 +1,6 @@
 use super::target::Target;
 use crate::failure::Exit;
+use crate::path_choice::PathChoice;
 
 #[test]
 fn a_url_has_a_default_scheme_and_port_and_ipv6_brackets() {
@@ -66,6 +67,6 @@ fn headers_are_read_and_refused() {
 #[tokio::test]
 async fn addresses_need_no_name_server() {
     let target = Target::parse("https://[::1]:8443/").unwrap();
-    let found = target.destinations(&[]).await.unwrap();
+    let found = target.approach(&PathChoice::default()).await.unwrap().destinations;
     assert_eq!(found.iter().map(|found| found.address).collect::<Vec<_>>(), ["[::1]:8443".parse().unwrap()]);
 }

@@ -283,11 +283,11 @@ impl PathManagerTask {
         }
     }
 
-    /// Warns of rules that are for no link.
+    /// Logs the rules that are for no link.
     fn warn(&self) {
         let (links, rules) = (self.links.current(), self.rules.borrow().clone());
         for rule in rules.idle(&links) {
-            tracing::warn!(%rule, "no network interface matches this rule now");
+            tracing::info!(%rule, "no network interface matches this rule now");
         }
     }
 }
@@ -317,7 +317,7 @@ fn start<T, E>(
     let started = attempt(options);
     match (&started, &options.local) {
         (Err(error), LocalAddress::Link(local)) if is_bind(error) => {
-            let alone = LocalAddress::Socket(SocketAddr::new(local.address, 0));
+            let alone = local.without_interface();
             let second = attempt(&PathOptions { local: alone, ..options.clone() });
             // The first error says more.
             second.or(started)

@@ -14,7 +14,7 @@ pub use budget::{Budget, BudgetError, Period, Spending};
 pub use rules::{Condition, Rule, RuleError, Rules, RulesError, Use};
 pub use status::{LinkStatus, LinkUse, PathManagerEvent, PathManagerStatus, Reason};
 
-use self::assess::{Wishes, assess};
+use self::assess::{Wanted, Wishes, assess};
 use self::driver::PathManagerTask;
 use crate::{Connection, Link, Links, PathOptions};
 use hvq_transport::connection::Role;
@@ -30,6 +30,8 @@ use tokio::task::AbortHandle;
 const BACKLOG: usize = 64;
 /// Paths at the same time, unless somebody says otherwise.
 const PATHS: usize = 4;
+/// Paths over which a connection may begin, at most.
+const BEGINNINGS: usize = 8;
 /// Addresses of the peer that are tried at most.
 const MOST_REMOTES: usize = 16;
 
@@ -92,12 +94,33 @@ impl PathManagerBuilder {
         self
     }
 
-    /// The paths over which a connection to the [remotes](Self::remotes) may begin, the best first: what
-    /// [`ConnectOptions::racing`](crate::ConnectOptions::racing) takes. The manager adopts the one on which it began and
-    /// opens the others.
+    /// The paths over which a connection to the [remotes](Self::remotes) may begin, at most eight, the best first: one over
+    /// each link, then those to other addresses of the peer. [`ConnectOptions::racing`](crate::ConnectOptions::racing) takes
+    /// them. The manager adopts the one on which the connection began, and opens one over each other link.
     pub fn paths(&self, links: &[Link]) -> Vec<PathOptions> {
         let wanted = assess(&self.wishes(links, &self.rules, &self.remotes)).wanted;
-        wanted.iter().filter_map(|wanted| Some(wanted.ways.first()?.options(wanted.link))).collect()
+        let most = wanted.iter().map(|wanted| wanted.ways.len()).max().unwrap_or_default();
+        let over = |wanted: &Wanted<'_>, turn: usize| Some(wanted.ways.get(turn)?.options(wanted.link));
+        let in_turn = (0..most).flat_map(|turn| wanted.iter().filter_map(move |wanted| over(wanted, turn)));
+        in_turn.take(BEGINNINGS).collect()
+    }
+
+    /// The part that each of `links` would play for a connection to the [remotes](Self::remotes): those that can be used are
+    /// [pending](Reason::Pending).
+    pub fn preview(&self, links: &[Link]) -> PathManagerStatus {
+        let assessment = assess(&self.wishes(links, &self.rules, &self.remotes));
+        let wanted = assessment.wanted.iter().map(|wanted| (wanted.link, Reason::Pending));
+        let mut known: Vec<LinkStatus> = wanted
+            .chain(assessment.unused)
+            .map(|(link, reason)| LinkStatus {
+                name: link.name.clone(),
+                index: link.index,
+                kind: link.kind,
+                usage: LinkUse::Unused(reason),
+            })
+            .collect();
+        known.sort_by_key(|link| link.index);
+        PathManagerStatus { links: known, idle_rules: self.rules.idle(links).map(Rule::to_string).collect() }
     }
 
     /// Manages the paths of `connection` from here on: nobody else should open, move or give up any. The first of them are

@@ -7,7 +7,7 @@ use crate::output::{self, Console, check_distinct};
 use clap::Args;
 use hvq_emulation::tun::{privilege, program};
 use hvq_lab::experiment::outages::policies;
-use hvq_live::chaos::{self, ChaosPlan, Event, Examples};
+use hvq_live::chaos::{self, ChaosPlan, Event, Examples, TriedProgram};
 use hvq_live::observer::Observer;
 use hvq_live::report;
 use hvq_scheduler::Policy;
@@ -21,6 +21,9 @@ const MARKS: [&str; 2] = ["<!-- chaos: begin -->\n", "<!-- chaos: end -->"];
 /// Arguments of `hvq lab chaos`.
 #[derive(Debug, Args)]
 pub(crate) struct ChaosArguments {
+    /// The clients: proxy (paths that are named), links-proxy (paths that follow the links), example (by default all)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    clients: Vec<TriedProgram>,
     /// The policies (by default all that use two paths)
     #[arg(long, visible_alias = "policy", value_name = "NAMES", value_delimiter = ',')]
     policies: Vec<Policy>,
@@ -61,6 +64,7 @@ impl ChaosArguments {
             }
         }
         Ok(ChaosPlan {
+            clients: if self.clients.is_empty() { TriedProgram::ALL.to_vec() } else { self.clients.clone() },
             policies: if self.policies.is_empty() { policies() } else { self.policies.clone() },
             events: or_all(&self.events),
             hvq: std::env::current_exe()?,
@@ -73,6 +77,7 @@ impl ChaosArguments {
 
 /// Makes every try and prints the tables; fails if one could not be made, or a gap was longer than is to pass.
 pub(super) fn run(arguments: &ChaosArguments, console: Console) -> Result<(), Failure> {
+    check_distinct("--clients", &arguments.clients)?;
     check_distinct("--policies", &arguments.policies)?;
     check_distinct("--events", &arguments.events)?;
     let plan = arguments.plan()?;

@@ -4,10 +4,11 @@ use super::TokenArguments;
 use crate::failure::{Exit, Failure};
 use crate::output::Console;
 use crate::tls::{self, Resumption};
-use crate::transport::{TransportArguments, check_names};
-use crate::trust::TrustArguments;
 use clap::Args;
-use hvq::{ClientConfig, PathOptions, TransportConfig};
+use hvq::{ClientConfig, TransportConfig};
+use hvq_program::arguments::PathArguments;
+use hvq_program::arguments::TransportArguments;
+use hvq_program::arguments::TrustArguments;
 use hvq_program::client::Target;
 use hvq_tunnel::Prefix;
 use hvq_tunnel::connect::{Packets, Tunnel};
@@ -26,9 +27,8 @@ pub(super) struct ConnectArguments {
     trust: TrustArguments,
     #[command(flatten)]
     tokens: TokenArguments,
-    /// A path; may be repeated
-    #[arg(long = "path", value_name = "NAME=LOCAL[>REMOTE][,rate=…,delay=…,congestion=…,dscp=…]")]
-    paths: Vec<PathOptions>,
+    #[command(flatten)]
+    paths: PathArguments,
     /// Without a command: send packets to these networks through the tunnel; may be repeated
     #[arg(long, value_name = "ADDRESS/BITS", conflicts_with = "command")]
     route: Vec<Prefix>,
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &ConnectArguments, console: Console) -> Result<Exit
         let problem = "a tunnel needs a token (--token-file or the variable HVQ_TOKEN) or --client-cert";
         return Err(Failure::new(Exit::Usage, problem));
     }
-    check_names(&arguments.paths)?;
+    let paths = arguments.paths.choice()?;
     let target = Target::parse(&arguments.url)?;
     let secrecy = arguments.transport.secrecy();
     let tls = tls::client(arguments.trust.trust(), &secrecy, &Resumption::default())?;
@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &ConnectArguments, console: Console) -> Result<Exit
     let tunnel = Tunnel {
         target,
         config: ClientConfig::new(tls, Arc::new(transport)),
-        paths: arguments.paths.clone(),
+        paths,
         token,
         packets: arguments.packets(),
     };

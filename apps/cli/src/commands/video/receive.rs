@@ -5,9 +5,9 @@ use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Console};
 use crate::signals::Signals;
 use crate::tls::{self, SelfSigned};
-use crate::transport::TransportArguments;
 use clap::Args;
 use hvq::{ChannelOptions, EarlyData, Endpoint, ServerConfig, TransportConfig};
+use hvq_program::arguments::TransportArguments;
 use hvq_program::listen::{self, SocketFacts};
 use hvq_video::roq;
 use hvq_video::session::receive::{

@@ -1,31 +1,31 @@
 //! Arguments about the transport that several commands share.
 
+use super::privacy::{PrivacyArguments, Switch};
 use crate::failure::Failure;
-use crate::privacy::{PrivacyArguments, Switch};
 use crate::qlog::Logs;
 use crate::tls::Secrecy;
+use crate::transport::{config, from_environment};
 use clap::Args;
 use hvq::transport::congestion::Algorithm;
 use hvq::transport::connection::{AckRequests, DatagramSizing, EcnMarking, HintExchange};
 use hvq::transport::handshake::negotiation::{VersionChoice, Versions};
 use hvq::transport::wire::version::Version;
 use hvq::{Suite, TransportConfig};
-pub(crate) use hvq_program::transport::{check_names, config, from_environment};
 use hvq_scheduler::Policy;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The scheduling, pacing and logging of packets.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct TransportArguments {
+pub struct TransportArguments {
     /// The policy that chooses the path of each frame: hvc, a scheme of the literature such as min-rtt, blest or
     /// dchannel (a wrong name lists them all), or single:PATH
     #[arg(long, value_name = "NAME", default_value_t = Policy::Hvc)]
-    pub(crate) scheduler: Policy,
+    pub scheduler: Policy,
     /// Congestion control of paths that name none: cubic, bbr, newreno, vegas, copa, vivace (these three
     /// also for radios: vegas-radio …), or coupled lia, olia, balia
     #[arg(long, visible_alias = "cc", value_name = "NAME", default_value_t = Algorithm::Cubic)]
-    pub(crate) congestion: Algorithm,
+    pub congestion: Algorithm,
     /// Size of datagrams, in bytes of UDP payload; by default each path finds out what it carries, up to 1452
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1200..))]
     datagram_size: Option<u16>,
@@ -59,7 +59,7 @@ pub(crate) struct TransportArguments {
 
 impl TransportArguments {
     /// The transport configuration that they ask for.
-    pub(crate) fn config(&self) -> TransportConfig {
+    pub fn config(&self) -> TransportConfig {
         let mut config = self.privacy.apply(config(self.scheduler, self.congestion));
         if let Some(size) = self.datagram_size {
             config.datagram_size = DatagramSizing::Fixed(size.into());
@@ -88,13 +88,13 @@ impl TransportArguments {
     }
 
     /// Returns the encryption of packets, and the file for TLS secrets, if there is one.
-    pub(crate) fn secrecy(&self) -> Secrecy {
+    pub fn secrecy(&self) -> Secrecy {
         let keylog = self.keylog.clone().or_else(|| from_environment("SSLKEYLOGFILE"));
         Secrecy { suites: self.ciphers.clone(), keylog }
     }
 
     /// The logs of connections that they ask for.
-    pub(crate) fn logs(&self) -> Result<Logs, Failure> {
+    pub fn logs(&self) -> Result<Logs, Failure> {
         Logs::open(self.qlog.clone().or_else(|| from_environment("QLOGDIR")).as_deref())
     }
 }

@@ -1,13 +1,13 @@
 //! Arguments about certificates: those that a client trusts, its own, and a server's.
 
+use crate::tls::Trust;
 use clap::Args;
 use hvq::{Identity, Verify};
-use hvq_program::tls::Trust;
 use std::path::PathBuf;
 
 /// The certificates to trust.
 #[derive(Debug, Args)]
-pub(crate) struct TrustArguments {
+pub struct TrustArguments {
     /// Accept any certificate: whoever is on the way can read and change everything
     #[arg(short = 'k', long, conflicts_with = "cacert")]
     insecure: bool,
@@ -20,17 +20,17 @@ pub(crate) struct TrustArguments {
 
 impl TrustArguments {
     /// Returns the certificates that are accepted, and the client's own.
-    pub(crate) fn trust(&self) -> Trust {
+    pub fn trust(&self) -> Trust {
         Trust::new(self.verify(), self.own.identity())
     }
 
     /// Returns true if the client has a certificate of its own.
-    pub(crate) fn has_identity(&self) -> bool {
+    pub fn has_identity(&self) -> bool {
         self.own.identity().is_some()
     }
 
     /// Returns the certificates that are accepted.
-    pub(crate) fn verify(&self) -> Verify {
+    pub fn verify(&self) -> Verify {
         match (&self.cacert, self.insecure) {
             (Some(file), _) => Verify::CaFile(file.clone()),
             (None, true) => Verify::Insecure,
@@ -41,7 +41,7 @@ impl TrustArguments {
 
 /// The identity of a client.
 #[derive(Debug, Default, Args)]
-pub(crate) struct ClientIdentityArguments {
+pub struct ClientIdentityArguments {
     /// Say who you are with this certificate chain (PEM), where you are asked
     #[arg(long, value_name = "FILE", requires = "client_key")]
     client_cert: Option<PathBuf>,
@@ -52,7 +52,7 @@ pub(crate) struct ClientIdentityArguments {
 
 impl ClientIdentityArguments {
     /// Certificates and key, if they are named.
-    pub(crate) fn identity(&self) -> Option<Identity> {
+    pub fn identity(&self) -> Option<Identity> {
         let (chain, key) = (self.client_cert.clone()?, self.client_key.clone()?);
         Some(Identity::Files { chain, key })
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// A switch: on or off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Switch {
+pub(super) enum Switch {
     /// It is.
     On,
     /// It is not.
@@ -15,7 +15,7 @@ pub(crate) enum Switch {
 
 impl Switch {
     /// Reads `on` or `off`.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         match text {
             "on" => Ok(Self::On),
             "off" => Ok(Self::Off),
@@ -26,7 +26,7 @@ impl Switch {
 
 /// The privacy of connections: the traits that observers of the network see.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct PrivacyArguments {
+pub(super) struct PrivacyArguments {
     /// Let observers measure round-trip times, on all paths but one in sixteen: on or off
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = Switch::parse, hide_default_value = true)]
     spin_bit: Switch,
@@ -46,7 +46,7 @@ pub(crate) struct PrivacyArguments {
 
 impl PrivacyArguments {
     /// `config`, with what these arguments ask for.
-    pub(crate) fn apply(&self, config: TransportConfig) -> TransportConfig {
+    pub(super) fn apply(&self, config: TransportConfig) -> TransportConfig {
         TransportConfig {
             spin_bit: match self.spin_bit {
                 Switch::On => SpinBit::Mostly,
