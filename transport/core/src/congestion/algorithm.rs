@@ -1,9 +1,7 @@
 //! The built-in controllers, by name.
 
 use super::controller::Controller;
-use super::{
-    balia, bbr, copa, copa_radio, cubic, lia, new_reno, olia, vegas, vegas_radio, vivace, vivace_radio,
-};
+use super::{balia, bbr, copa, cubic, lia, new_reno, olia, vegas, vivace};
 use std::fmt;
 use std::str::FromStr;
 
@@ -70,11 +68,11 @@ impl Algorithm {
             Self::PlainCubic => Box::new(cubic::Cubic::new(datagram_size).without_hystart()),
             Self::Bbr => Box::new(bbr::Bbr::new(datagram_size)),
             Self::Vegas => Box::new(vegas::Vegas::new(datagram_size)),
-            Self::VegasRadio => Box::new(vegas_radio::VegasRadio::new(datagram_size)),
+            Self::VegasRadio => Box::new(vegas::Vegas::for_radios(datagram_size)),
             Self::Copa => Box::new(copa::Copa::new(datagram_size)),
-            Self::CopaRadio => Box::new(copa_radio::CopaRadio::new(datagram_size)),
-            Self::Vivace => Box::new(vivace::Vivace::new(datagram_size)),
-            Self::VivaceRadio => Box::new(vivace_radio::VivaceRadio::new(datagram_size)),
+            Self::CopaRadio => Box::new(copa::Copa::for_radios(datagram_size)),
+            Self::Vivace => Box::new(vivace::Vivace::<vivace::Published>::new(datagram_size)),
+            Self::VivaceRadio => Box::new(vivace::VivaceRadio::new(datagram_size)),
             Self::Lia => Box::new(lia::LiaController::new(datagram_size)),
             Self::Olia => Box::new(olia::OliaController::new(datagram_size)),
             Self::Balia => Box::new(balia::BaliaController::new(datagram_size)),

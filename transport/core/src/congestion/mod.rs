@@ -5,28 +5,26 @@
 //! a [`ControllerFactory`] that makes it for each route, and a test that holds it against the [`contract`].
 
 mod algorithm;
-pub mod balia;
-pub mod bbr;
+mod balia;
+mod bbr;
 pub mod contract;
 mod controller;
-pub mod copa;
-pub mod copa_radio;
-pub mod coupled;
-pub mod cubic;
+mod copa;
+mod coupled;
+mod cubic;
 mod events;
 mod factory;
-pub mod hystart;
-pub mod lia;
-pub mod new_reno;
-pub mod olia;
+mod hystart;
+mod lia;
+mod new_reno;
+mod olia;
 mod period;
 mod queueing;
 pub mod simulation;
+mod tolerance;
 mod variation;
-pub mod vegas;
-pub mod vegas_radio;
-pub mod vivace;
-pub mod vivace_radio;
+mod vegas;
+mod vivace;
 
 #[cfg(test)]
 pub(crate) mod tests;

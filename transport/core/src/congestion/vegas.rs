@@ -12,10 +12,15 @@
 //! Vegas does not define is as in NewReno (RFC 9002 §7): recovery, persistent congestion, marks, a window that is not used.
 //! Its own check for losses at the first duplicate acknowledgement (§III) is that of RFC 9002 §6.
 //!
-//! [`VegasRadio`](super::vegas_radio::VegasRadio) is the variant for channels whose delay varies by itself.
+//! [`Vegas::for_radios`] is the variant for channels whose delay varies by itself. Four things differ from the paper, all ours.
+//! The part of the delay that a radio varies by is no queue (see `variation`). Before that is learnt, slow start ends only for
+//! a delay that HyStart++ would end it for (RFC 9406). What slow start left in the queue is taken back until it is less than
+//! that. And growth without a queue becomes faster (see `Climb`).
 
 use super::period::Period;
 use super::queueing::{Round, Rounds};
+use super::tolerance::Tolerance;
+use super::variation::Variation;
 use super::{
     Controller, LossSample, MarkSample, Sample, SpuriousSample, initial_window, minimum_window,
     slow_start_rate,
@@ -35,7 +40,12 @@ const GAMMA: f64 = 1.0;
 /// §7.3.2), whose window may be twice what the path carries.
 const REMAINING: f64 = 0.75;
 const REMAINING_OF_SLOW_START: f64 = 0.5;
-/// Acknowledgements of up to this share of the window set the pace.
+/// For radios, round trips of growth before its steps double, and the share of the window (one over this) that none exceeds.
+const STEADY_ROUNDS: u32 = 3;
+const BRISK: f64 = 8.0;
+/// Acknowledgements of up to this share of the window set the pace. If the sender runs dry between them no queue is
+/// seen, and the window grows until it no longer does; flight beyond the window for their sake would all stand in the
+/// queue.
 const LARGE_SHARE: f64 = 1.0 / 4.0;
 /// Windows do not grow beyond this.
 const LARGEST_WINDOW: f64 = (1u64 << 48) as f64;
@@ -47,8 +57,36 @@ enum Phase {
     Doubling,
     /// Slow start, in a round trip without growth, so that rates can be compared (§III).
     Holding,
+    /// For radios, the round trip in which what slow start left in the queue empties: its samples are from before.
+    Draining,
+    /// For radios, the round trip after it, which shows what is left.
+    Drained,
     /// A datagram more or less each round trip (§III).
     Avoidance,
+}
+
+/// Round trips in a row in which the window grew.
+#[derive(Clone, Copy, Debug, Default)]
+struct Climb {
+    rounds: u32,
+    /// Bytes of the last step.
+    step: f64,
+}
+
+impl Climb {
+    /// The next step: a datagram, and after three round trips twice as much in each as in the one before, as Copa has it
+    /// (§2.1 of its paper). The authors' step alone is for channels whose rate stays.
+    fn step(&mut self, window: f64, datagram: f64) -> f64 {
+        let doublings = self.rounds.saturating_sub(STEADY_ROUNDS).min(48);
+        self.rounds = self.rounds.saturating_add(1);
+        self.step = (datagram * (1u64 << doublings) as f64).min((window / BRISK).max(datagram));
+        self.step
+    }
+
+    /// There is a queue. The effect of the last step shows a round trip later: two steps may have gone too far.
+    fn turn(&mut self) -> f64 {
+        2.0 * std::mem::take(self).step
+    }
 }
 
 /// The controller of Brakmo and Peterson.
@@ -59,6 +97,9 @@ pub struct Vegas {
     window: f64,
     phase: Phase,
     rounds: Rounds,
+    tolerance: Tolerance,
+    /// Stays at its beginning without tolerance.
+    climb: Climb,
     recovery: Period<Before>,
     smoothed_rtt: Option<Duration>,
     /// The queueing delay of the last round trip.
@@ -70,16 +111,28 @@ pub struct Vegas {
 struct Before {
     window: f64,
     phase: Phase,
+    climb: Climb,
 }
 
 impl Vegas {
-    /// The initial state for datagrams of `datagram_size` bytes.
+    /// The initial state for datagrams of `datagram_size` bytes, as published.
     pub fn new(datagram_size: usize) -> Self {
+        Self::with(datagram_size, Tolerance::None)
+    }
+
+    /// The initial state for datagrams of `datagram_size` bytes, for channels whose delay varies by itself.
+    pub fn for_radios(datagram_size: usize) -> Self {
+        Self::with(datagram_size, Tolerance::Radio(Variation::remembering()))
+    }
+
+    fn with(datagram_size: usize, tolerance: Tolerance) -> Self {
         Self {
             datagram_size,
             window: initial_window(datagram_size) as f64,
             phase: Phase::Doubling,
             rounds: Rounds::with_large_share(LARGE_SHARE),
+            tolerance,
+            climb: Climb::default(),
             recovery: Period::default(),
             smoothed_rtt: None,
             queueing: Duration::ZERO,
@@ -96,21 +149,49 @@ impl Vegas {
 
     /// Adjusts the window, once a round trip (§III).
     fn adjust(&mut self, round: &Round, sample: &Sample) {
+        let lump = self.rounds.flight(self.window) - self.window;
+        self.tolerance.on_round(round, self.window, lump);
         self.queueing = round.least;
         self.set_window(self.window * round.shift);
+        let is_long = self.tolerance.is_long(round.least, round.base);
+        let round = Round { least: self.tolerance.queueing(round.least), ..*round };
         let (datagram, queued) = (self.datagram(), round.queued(self.window));
         match self.phase {
             Phase::Doubling => self.phase = Phase::Holding,
-            Phase::Holding if queued > GAMMA * datagram => {
-                self.set_window(self.window.min(self.window - queued + datagram));
-                self.phase = Phase::Avoidance;
+            Phase::Holding | Phase::Drained if is_long && queued > GAMMA * datagram => {
+                self.end_slow_start(queued);
             }
             Phase::Holding => self.phase = Phase::Doubling,
-            Phase::Avoidance if queued > BETA * datagram => self.set_window(self.window - datagram),
-            Phase::Avoidance if queued < ALPHA * datagram && !sample.app_limited => {
-                self.set_window(self.window + datagram);
+            Phase::Draining => self.phase = Phase::Drained,
+            Phase::Drained => self.phase = Phase::Avoidance,
+            Phase::Avoidance if queued > BETA * datagram => {
+                let excess = self.climb.turn().min(queued - ALPHA * datagram);
+                self.set_window(self.window - excess.max(datagram));
             }
-            Phase::Avoidance => {}
+            Phase::Avoidance if queued < ALPHA * datagram && !sample.app_limited => {
+                let step = match self.tolerance {
+                    Tolerance::None => datagram,
+                    Tolerance::Radio(_) => self.climb.step(self.window, datagram),
+                };
+                self.set_window(self.window + step);
+            }
+            Phase::Avoidance => self.climb = Climb::default(),
+        }
+    }
+
+    /// Takes back what slow start left in the queue, `queued` bytes.
+    fn end_slow_start(&mut self, queued: f64) {
+        let (datagram, left) = (self.datagram(), self.window - queued);
+        match self.tolerance {
+            Tolerance::None => {
+                self.set_window(self.window.min(left + datagram));
+                self.phase = Phase::Avoidance;
+            }
+            // What is beyond the path's own capacity would stay in the queue for many round trips.
+            Tolerance::Radio(_) => {
+                self.set_window(left + ALPHA * datagram);
+                self.phase = Phase::Draining;
+            }
         }
     }
 
@@ -118,6 +199,7 @@ impl Vegas {
         let remaining = if self.in_slow_start() { REMAINING_OF_SLOW_START } else { REMAINING };
         self.set_window(self.window * remaining);
         self.phase = Phase::Avoidance;
+        self.climb = Climb::default();
         self.rounds.restart(now);
     }
 }
@@ -139,7 +221,7 @@ impl Controller for Vegas {
     }
 
     fn on_lost(&mut self, sample: &LossSample) {
-        let before = Before { window: self.window, phase: self.phase };
+        let before = Before { window: self.window, phase: self.phase, climb: self.climb };
         if self.recovery.on_lost(sample, before) {
             self.reduce(sample.now);
         }
@@ -161,7 +243,7 @@ impl Controller for Vegas {
     fn on_spurious(&mut self, sample: &SpuriousSample) {
         let Some(before) = self.recovery.on_spurious(sample) else { return };
         self.window = self.window.max(before.window);
-        self.phase = before.phase;
+        (self.phase, self.climb) = (before.phase, before.climb);
     }
 
     fn window(&self) -> usize {
@@ -176,7 +258,7 @@ impl Controller for Vegas {
     }
 
     fn name(&self) -> &'static str {
-        "vegas"
+        if self.tolerance.is_radio() { "vegas-radio" } else { "vegas" }
     }
 
     fn in_slow_start(&self) -> bool {

@@ -12,234 +12,152 @@
 //! which leaves in a burst (§7.2). A mark counts as a loss (§7.1). A loss that turns out spurious is taken off its
 //! interval while that is not judged yet; a judgement stands, for the next trials correct what it changed.
 //!
-//! [`VivaceRadio`](super::vivace_radio::VivaceRadio) is the variant for channels whose delay varies by itself.
+//! [`VivaceRadio`] is the variant for channels whose delay varies by itself: intervals are the same, the decisions are others.
 
-pub(in crate::congestion) mod monitor;
-pub(in crate::congestion) mod rate;
-pub(in crate::congestion) mod step;
+mod monitor;
+mod published;
+mod radio;
+mod rate;
+mod step;
 
 use super::{Controller, LossSample, MarkSample, Sample, Sending, SpuriousSample};
 use crate::Bandwidth;
 use crate::recovery::persistent::Persistence;
 use crate::time::Instant;
 use monitor::{Monitor, Monitors, Purpose};
+pub use published::Published;
+pub use radio::Radio;
 use rate::SendingRate;
+use std::fmt;
 use step::RateStep;
 
 /// Trials are this share above and below the rate (ε; §4.2).
-pub(in crate::congestion) const TRIAL: f64 = 0.05;
-/// Slopes of the delay closer to zero than this are noise (the low-pass filter of §4.3).
-const LEAST_SLOPE: f64 = 0.01;
-/// The share of packets that may be lost at random without a cost (§3.2).
-const TOLERATED_LOSS: f64 = 0.05;
+const TRIAL: f64 = 0.05;
 
-/// The phase of the controller.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Phase {
-    /// The rate doubles until utility falls (§4).
-    Starting {
-        /// The utility of the rate before.
-        before: Option<f64>,
-    },
-    /// A trial above the rate and one below it run.
-    Trying {
-        /// The trials that are yet to begin.
-        left: u8,
-        /// The results.
-        pair: Pair,
-        /// The difference of utility that the first pair showed, if this one checks it (§4.3).
-        doubted: Option<f64>,
-    },
+/// The rate, and the intervals that measure it.
+#[derive(Clone, Debug)]
+pub struct Intervals {
+    rate: SendingRate,
+    step: RateStep,
+    monitors: Monitors,
 }
 
-/// The results of two trials.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-struct Pair {
-    above: Option<Trial>,
-    below: Option<Trial>,
-}
-
-/// The result of a trial.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Trial {
-    utility: f64,
-    loss: f64,
-}
-
-impl Trial {
-    /// Returns true if this trial, at a higher rate than `lower`, lost less. It is unlikely that the rate was the cause (§4.3).
-    ///
-    /// Chance makes every second pair so where packets are lost at random. Like the authors' sender (PCC-Uspace, branch
-    /// NSDI-2018) this one doubts only where more is lost than the utility tolerates.
-    fn is_abnormal_beside(&self, lower: &Self) -> bool {
-        let lost = f64::midpoint(self.loss, lower.loss);
-        self.utility > lower.utility && self.loss < lower.loss && lost >= TOLERATED_LOSS
+impl Intervals {
+    fn new(rate: SendingRate) -> Self {
+        Self { rate, step: RateStep::default(), monitors: Monitors::default() }
     }
 }
 
-/// The controller of Dong et al.
-#[derive(Clone, Debug)]
-pub struct Vivace {
-    rate: SendingRate,
-    phase: Phase,
-    step: RateStep,
-    monitors: Monitors,
-    /// Counts pairs of trials: every other one begins with the lower rate.
-    pairs: u32,
+/// The decisions of a variant: which rates are tried, and what follows from the results.
+pub(super) trait Decisions: Clone + Default + Send + fmt::Debug + 'static {
+    /// The name of the controller.
+    const NAME: &'static str;
+
+    /// Returns true in the starting phase.
+    fn is_starting(&self) -> bool;
+
+    /// The next interval and its rate: a trial if one is due, else one at the rate itself until the results are in.
+    fn next(&mut self, intervals: &Intervals, rate: f64) -> (f64, Purpose);
+
+    /// Learns from an interval all of whose packets are accounted for.
+    fn learn(&mut self, intervals: &mut Intervals, monitor: &Monitor, now: Instant);
+
+    /// A packet is about to count as sent.
+    fn on_sending(&mut self, _intervals: &mut Intervals, _sending: &Sending) {}
+
+    /// Packets were acknowledged, and nothing was learnt from it yet.
+    fn on_sample(&mut self, _intervals: &mut Intervals) {}
+
+    /// Packets were acknowledged, and what followed from complete intervals is learnt.
+    fn on_sampled(&mut self, _intervals: &mut Intervals, _sample: &Sample) {}
 }
 
-impl Vivace {
+/// The controller of Dong et al. with the decisions of the paper, or with those of a variant.
+#[derive(Clone, Debug)]
+pub struct Vivace<D = Published> {
+    intervals: Intervals,
+    decisions: D,
+}
+
+/// The controller of Dong et al., for radios.
+pub type VivaceRadio = Vivace<Radio>;
+
+impl<D: Decisions> Vivace<D> {
     /// The initial state for datagrams of `datagram_size` bytes.
     pub fn new(datagram_size: usize) -> Self {
         Self::with(SendingRate::new(datagram_size))
     }
 
     fn with(rate: SendingRate) -> Self {
-        Self {
-            rate,
-            phase: Phase::Starting { before: None },
-            step: RateStep::default(),
-            monitors: Monitors::default(),
-            pairs: 0,
-        }
-    }
-
-    /// The next interval and its rate: a trial if one is due, else one at the rate itself until the results are in.
-    fn next(&mut self, rate: f64) -> (f64, Purpose) {
-        let begins_above = self.pairs.is_multiple_of(2);
-        match &mut self.phase {
-            Phase::Starting { .. } if self.monitors.awaits_nothing() => (rate, Purpose::Start),
-            Phase::Trying { left, .. } if *left > 0 => {
-                *left -= 1;
-                if begins_above == (*left == 1) {
-                    (rate * (1.0 + TRIAL), Purpose::Above)
-                } else {
-                    (rate * (1.0 - TRIAL), Purpose::Below)
-                }
-            }
-            _ => (rate, Purpose::Fill),
-        }
+        Self { intervals: Intervals::new(rate), decisions: D::default() }
     }
 
     fn begin_interval(&mut self, now: Instant) {
-        let Some(rate) = self.rate.get() else { return };
-        let (rate, purpose) = self.next(rate);
-        self.monitors.begin(Monitor::new(purpose, rate, now, self.rate.interval(rate)));
-    }
-
-    /// Learns from an interval all of whose packets are accounted for.
-    fn learn(&mut self, monitor: &Monitor) {
-        let Some(rate) = self.rate.get() else { return };
-        let slope = monitor.slope();
-        // The queue that the burst of the initial window left empties without any merit of the first rate.
-        let is_merit = !matches!(self.phase, Phase::Starting { .. });
-        let is_noise = slope.abs() < LEAST_SLOPE || (slope < 0.0 && !is_merit);
-        let slope = if is_noise { 0.0 } else { slope };
-        let trial = monitor.utility(slope).map(|utility| Trial { utility, loss: monitor.loss() });
-        match (monitor.purpose, &mut self.phase) {
-            (Purpose::Start, Phase::Starting { before }) => {
-                let Some(Trial { utility, .. }) = trial else { return };
-                if before.is_some_and(|before| utility < before) {
-                    self.rate.set(rate / 2.0);
-                    self.try_anew(None);
-                } else {
-                    *before = Some(utility);
-                    self.rate.set(rate * 2.0);
-                    self.monitors.discard();
-                }
-            }
-            (Purpose::Above, Phase::Trying { pair, .. }) if trial.is_some() => pair.above = trial,
-            (Purpose::Below, Phase::Trying { pair, .. }) if trial.is_some() => pair.below = trial,
-            (Purpose::Above | Purpose::Below, Phase::Trying { .. }) => self.try_anew(None),
-            _ => {}
-        }
-        self.decide(rate);
-    }
-
-    /// Changes the rate once both trials are in, or has them checked.
-    fn decide(&mut self, rate: f64) {
-        let Phase::Trying { pair: Pair { above: Some(above), below: Some(below) }, doubted, .. } = self.phase
-        else {
-            return;
-        };
-        let difference = above.utility - below.utility;
-        let difference = match doubted {
-            None if above.is_abnormal_beside(&below) => return self.try_anew(Some(difference)),
-            None => difference,
-            // Confirmed: the mean of both. Otherwise it was noise.
-            Some(first) if (first < 0.0) == (difference < 0.0) => f64::midpoint(first, difference),
-            Some(_) => return self.try_anew(None),
-        };
-        let change = self.step.change(rate / 1e6, difference, TRIAL) * 1e6;
-        self.rate.set(rate + change);
-        self.try_anew(None);
-    }
-
-    /// Goes on with the next pair of trials.
-    fn try_anew(&mut self, doubted: Option<f64>) {
-        self.pairs = self.pairs.wrapping_add(1);
-        self.phase = Phase::Trying { left: 2, pair: Pair::default(), doubted };
-        self.monitors.discard();
+        let Some(rate) = self.intervals.rate.get() else { return };
+        let (rate, purpose) = self.decisions.next(&self.intervals, rate);
+        let interval = self.intervals.rate.interval(rate);
+        self.intervals.monitors.begin(Monitor::new(purpose, rate, now, interval));
     }
 }
 
-impl Controller for Vivace {
+impl<D: Decisions> Controller for Vivace<D> {
     fn on_sent(&mut self, sending: &Sending) {
-        if self.rate.get().is_some() && self.monitors.is_over(sending.now) {
+        self.decisions.on_sending(&mut self.intervals, sending);
+        if self.intervals.rate.get().is_some() && self.intervals.monitors.is_over(sending.now) {
             self.begin_interval(sending.now);
         }
-        self.monitors.on_sent(sending.bytes);
+        self.intervals.monitors.on_sent(sending.bytes);
     }
 
     fn on_acknowledged(&mut self, sample: &Sample) {
-        if !self.rate.on_sample(sample) {
+        self.decisions.on_sample(&mut self.intervals);
+        if !self.intervals.rate.on_sample(sample) {
             return;
         }
-        self.monitors.on_sample(sample);
+        self.intervals.monitors.on_sample(sample);
         // Losses show up to an eighth of a round trip after what was sent next (RFC 9002 §6.1.2).
-        while let Some(monitor) = self.monitors.complete(sample.sent_at, sample.smoothed_rtt / 8) {
-            self.learn(&monitor);
+        while let Some(monitor) = self.intervals.monitors.complete(sample.sent_at, sample.smoothed_rtt / 8) {
+            self.decisions.learn(&mut self.intervals, &monitor, sample.now);
         }
+        self.decisions.on_sampled(&mut self.intervals, sample);
     }
 
     fn on_lost(&mut self, sample: &LossSample) {
         if sample.persistent == Persistence::Persistent {
             // RFC 9002 §7.6.2: two datagrams, and then from the beginning as if nothing were known.
-            *self = Self::with(self.rate.collapsed());
+            *self = Self::with(self.intervals.rate.collapsed());
             return;
         }
-        self.monitors.on_lost(sample.largest_sent_at, sample.bytes);
+        self.intervals.monitors.on_lost(sample.largest_sent_at, sample.bytes);
     }
 
     fn on_ecn_ce(&mut self, sample: &MarkSample) {
-        self.monitors.on_lost(sample.sent_at, self.rate.datagram_size());
+        // RFC 9002 §7.1: a mark counts as a loss.
+        self.intervals.monitors.on_lost(sample.sent_at, self.intervals.rate.datagram_size());
     }
 
     fn on_spurious(&mut self, sample: &SpuriousSample) {
-        self.monitors.on_spurious(sample.sent_at, sample.bytes);
+        self.intervals.monitors.on_spurious(sample.sent_at, sample.bytes);
     }
 
     fn window(&self) -> usize {
-        self.rate.window()
+        self.intervals.rate.window()
     }
 
     fn pacing_rate(&self) -> Option<Bandwidth> {
-        let rate = self.monitors.rate().or(self.rate.get())?;
+        let rate = self.intervals.monitors.rate().or(self.intervals.rate.get())?;
         Some(Bandwidth::from_bits_per_second(rate as u64))
     }
 
     fn name(&self) -> &'static str {
-        "vivace"
+        D::NAME
     }
 
     fn in_slow_start(&self) -> bool {
-        matches!(self.phase, Phase::Starting { .. })
+        self.decisions.is_starting()
     }
 
     fn set_datagram_size(&mut self, datagram_size: usize) {
-        self.rate.set_datagram_size(datagram_size);
+        self.intervals.rate.set_datagram_size(datagram_size);
     }
 }
-
-#[cfg(test)]
-mod tests;

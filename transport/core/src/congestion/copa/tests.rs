@@ -5,6 +5,8 @@ use crate::congestion::tests::{at, lost, marked, sample, spurious};
 use crate::time::Instant;
 use std::any::Any;
 
+mod radio;
+
 /// A controller beyond slow start with a window of `datagrams`.
 fn steady(datagrams: usize) -> Copa {
     let mut copa = Copa::new(DATAGRAM);

@@ -2,6 +2,8 @@ use super::*;
 use crate::congestion::simulation::{Bottleneck, DATAGRAM, SimulatedSender, Simulation};
 use crate::congestion::tests::{at, lost, marked, sample, spurious};
 
+mod radio;
+
 /// A controller in congestion avoidance with a window of `datagrams`.
 fn avoiding(datagrams: usize) -> Vegas {
     let mut vegas = Vegas::new(DATAGRAM);

@@ -108,12 +108,7 @@ pub(in crate::congestion) struct Monitor {
 
 impl Monitor {
     /// An interval at `rate` bits per second.
-    pub(in crate::congestion) fn new(
-        purpose: Purpose,
-        rate: f64,
-        started: Instant,
-        length: Duration,
-    ) -> Self {
+    pub(super) fn new(purpose: Purpose, rate: f64, started: Instant, length: Duration) -> Self {
         Self { purpose, rate, started, length, sent: 0.0, lost: 0.0, least: None, fits: SmallVec::new() }
     }
 
@@ -140,14 +135,14 @@ impl Monitor {
     }
 
     /// The growth of delay, in seconds a second: what the samples of each return path show, taken together.
-    pub(in crate::congestion) fn slope(&self) -> f64 {
+    pub(super) fn slope(&self) -> f64 {
         let moments = self.fits.iter().map(Fit::moments);
         let (product, square) = moments.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         if square > 0.0 { (product / square).clamp(-1.0, 1e3) } else { 0.0 }
     }
 
     /// Returns the interval's measurements of the channel, if there were samples enough.
-    pub(in crate::congestion) fn seen(&self) -> Option<IntervalStats> {
+    pub(super) fn seen(&self) -> Option<IntervalStats> {
         let least = self.least?;
         let length = self.length.as_secs_f64().max(1e-6);
         let count: f64 = self.fits.iter().map(|fit| fit.count).sum();
@@ -162,13 +157,13 @@ impl Monitor {
     }
 
     /// The share of what was sent that was lost.
-    pub(in crate::congestion) fn loss(&self) -> f64 {
+    pub(super) fn loss(&self) -> f64 {
         (self.lost / self.sent.max(1.0)).clamp(0.0, 1.0)
     }
 
     /// The utility x^t − b x dRTT/dT − c x L of its rate x in Mbit/s (Eq. 2) if delay grew by `slope`; `None` if the rate was
     /// not used up.
-    pub(in crate::congestion) fn utility(&self, slope: f64) -> Option<f64> {
+    pub(super) fn utility(&self, slope: f64) -> Option<f64> {
         let planned = self.rate / 8.0 * self.length.as_secs_f64();
         if self.sent < USED * planned {
             return None;
@@ -180,23 +175,23 @@ impl Monitor {
 
 /// The interval that runs and those whose packets are not all accounted for.
 #[derive(Clone, Debug, Default)]
-pub(in crate::congestion) struct Monitors {
+pub(super) struct Monitors {
     all: VecDeque<Monitor>,
 }
 
 impl Monitors {
     /// Returns true if the running interval has ended by `now`, or there is none.
-    pub(in crate::congestion) fn is_over(&self, now: Instant) -> bool {
+    pub(super) fn is_over(&self, now: Instant) -> bool {
         self.all.back().is_none_or(|monitor| now >= monitor.ends())
     }
 
     /// Returns true if no interval that runs or is not accounted for is of use.
-    pub(in crate::congestion) fn awaits_nothing(&self) -> bool {
+    pub(super) fn awaits_nothing(&self) -> bool {
         self.all.iter().all(|monitor| monitor.purpose == Purpose::Fill)
     }
 
     /// Starts the next interval.
-    pub(in crate::congestion) fn begin(&mut self, monitor: Monitor) {
+    pub(super) fn begin(&mut self, monitor: Monitor) {
         if self.all.len() >= MOST_PENDING {
             self.all.pop_back();
         }
@@ -204,24 +199,24 @@ impl Monitors {
     }
 
     /// The rate of the running interval in bits per second.
-    pub(in crate::congestion) fn rate(&self) -> Option<f64> {
+    pub(super) fn rate(&self) -> Option<f64> {
         self.all.back().map(|monitor| monitor.rate)
     }
 
     /// Discards all intervals, which serve no purpose any more; the next one begins with the next packet.
-    pub(in crate::congestion) fn discard(&mut self) {
+    pub(super) fn discard(&mut self) {
         self.all.clear();
     }
 
     /// `bytes` leave in the running interval.
-    pub(in crate::congestion) fn on_sent(&mut self, bytes: usize) {
+    pub(super) fn on_sent(&mut self, bytes: usize) {
         if let Some(monitor) = self.all.back_mut() {
             monitor.sent += bytes as f64;
         }
     }
 
     /// A round-trip time, of the interval in which its packet left.
-    pub(in crate::congestion) fn on_sample(&mut self, sample: &Sample) {
+    pub(super) fn on_sample(&mut self, sample: &Sample) {
         let (Some(reading), sent_at) = (Reading::of(sample), sample.sent_at) else { return };
         if let Some(monitor) = self.all.iter_mut().find(|monitor| monitor.covers(sent_at)) {
             monitor.on_sample(sample.acknowledged_over, sent_at, reading);
@@ -229,21 +224,21 @@ impl Monitors {
     }
 
     /// `bytes` that left at `sent_at` are lost.
-    pub(in crate::congestion) fn on_lost(&mut self, sent_at: Instant, bytes: usize) {
+    pub(super) fn on_lost(&mut self, sent_at: Instant, bytes: usize) {
         if let Some(monitor) = self.all.iter_mut().find(|monitor| monitor.covers(sent_at)) {
             monitor.lost += bytes as f64;
         }
     }
 
     /// `bytes` that left at `sent_at` and counted as lost are not.
-    pub(in crate::congestion) fn on_spurious(&mut self, sent_at: Instant, bytes: usize) {
+    pub(super) fn on_spurious(&mut self, sent_at: Instant, bytes: usize) {
         if let Some(monitor) = self.all.iter_mut().find(|monitor| monitor.covers(sent_at)) {
             monitor.lost = (monitor.lost - bytes as f64).max(0.0);
         }
     }
 
     /// The oldest interval, if a packet that left `grace` after its end is acknowledged: the last packet of `sent_at`.
-    pub(in crate::congestion) fn complete(&mut self, sent_at: Instant, grace: Duration) -> Option<Monitor> {
+    pub(super) fn complete(&mut self, sent_at: Instant, grace: Duration) -> Option<Monitor> {
         let first = self.all.front()?;
         if sent_at >= first.ends() + grace { self.all.pop_front() } else { None }
     }

@@ -16,7 +16,7 @@ const LONGEST: f64 = 10.0;
 
 /// The rate of a sender that has no window of its own.
 #[derive(Clone, Debug)]
-pub(in crate::congestion) struct SendingRate {
+pub(super) struct SendingRate {
     datagram_size: usize,
     /// Bits per second, once a round trip was measured.
     rate: Option<f64>,
@@ -31,7 +31,7 @@ pub(in crate::congestion) struct SendingRate {
 
 impl SendingRate {
     /// The initial window, and no rate yet.
-    pub(in crate::congestion) fn new(datagram_size: usize) -> Self {
+    pub(super) fn new(datagram_size: usize) -> Self {
         Self {
             datagram_size,
             rate: None,
@@ -43,39 +43,39 @@ impl SendingRate {
     }
 
     /// Two datagrams and no rate, as after persistent congestion (RFC 9002 §7.6.2).
-    pub(in crate::congestion) fn collapsed(&self) -> Self {
+    pub(super) fn collapsed(&self) -> Self {
         let fresh = Self { rtt: self.rtt, ..Self::new(self.datagram_size) };
         Self { window: minimum_window(self.datagram_size), ..fresh }
     }
 
     /// The rate in bits per second, once a round trip was measured.
-    pub(in crate::congestion) fn get(&self) -> Option<f64> {
+    pub(super) fn get(&self) -> Option<f64> {
         self.rate
     }
 
     /// Bytes that may be in flight.
-    pub(in crate::congestion) fn window(&self) -> usize {
+    pub(super) fn window(&self) -> usize {
         self.window
     }
 
     /// The smoothed round-trip time, or the latest if that is shorter.
-    pub(in crate::congestion) fn rtt(&self) -> Duration {
+    pub(super) fn rtt(&self) -> Duration {
         self.rtt
     }
 
     /// The size of datagrams in bytes.
-    pub(in crate::congestion) fn datagram_size(&self) -> usize {
+    pub(super) fn datagram_size(&self) -> usize {
         self.datagram_size
     }
 
     /// The length of an interval at `rate`: a round trip, and at least ten packets (§4.1).
-    pub(in crate::congestion) fn interval(&self, rate: f64) -> Duration {
+    pub(super) fn interval(&self, rate: f64) -> Duration {
         let packets = self.datagram_size as f64 * 8.0 * LEAST_PACKETS / rate;
         Duration::from_secs_f64(self.seconds().max(packets).min(LONGEST))
     }
 
     /// Sends at `rate` bits per second, and at least two datagrams a round trip.
-    pub(in crate::congestion) fn set(&mut self, rate: f64) {
+    pub(super) fn set(&mut self, rate: f64) {
         let least = minimum_window(self.datagram_size) as f64 * 8.0 / self.seconds();
         let rate = rate.max(least.min(MOST_RATE)).clamp(LEAST_RATE, MOST_RATE);
         self.rate = Some(rate);
@@ -83,7 +83,7 @@ impl SendingRate {
     }
 
     /// A round trip beyond `longest` seconds does not count for what may be in flight.
-    pub(in crate::congestion) fn limit_flight(&mut self, longest: Option<f64>) {
+    pub(super) fn limit_flight(&mut self, longest: Option<f64>) {
         self.longest = longest;
     }
 
@@ -92,7 +92,7 @@ impl SendingRate {
     /// The first rate is an initial window for each round trip: of fewer packets an interval would last for many, and learn
     /// little. The rest of the window after persistent congestion grows until then as in slow start (RFC 9002 §7.3.1). The
     /// latest round trip counts, for the smoothed one may still be that of an outage.
-    pub(in crate::congestion) fn on_sample(&mut self, sample: &Sample) -> bool {
+    pub(super) fn on_sample(&mut self, sample: &Sample) -> bool {
         self.rtt = sample.rtt.map_or(sample.smoothed_rtt, |latest| latest.min(sample.smoothed_rtt));
         let rtt = sample.rtt.unwrap_or(self.mixed_rtt);
         self.mixed_rtt = self.mixed_rtt.mul_f64(0.875).saturating_add(rtt / 8);
@@ -105,7 +105,7 @@ impl SendingRate {
     }
 
     /// Datagrams have `datagram_size` bytes from now on.
-    pub(in crate::congestion) fn set_datagram_size(&mut self, datagram_size: usize) {
+    pub(super) fn set_datagram_size(&mut self, datagram_size: usize) {
         self.datagram_size = datagram_size;
         self.set_window(self.window as f64);
     }

@@ -10,7 +10,7 @@ const MOST_STEPS: f64 = 1000.0;
 
 /// The confidence amplifier and the dynamic change boundary.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::congestion) struct RateStep {
+pub(super) struct RateStep {
     /// The sign of the last change.
     direction: f64,
     /// Changes in that direction in a row (τ).
@@ -21,7 +21,7 @@ pub(in crate::congestion) struct RateStep {
 
 impl RateStep {
     /// The change of `rate`, in Mbit/s, after trials `trial` of it above and below showed this `difference` of utility.
-    pub(in crate::congestion) fn change(&mut self, rate: f64, difference: f64, trial: f64) -> f64 {
+    pub(super) fn change(&mut self, rate: f64, difference: f64, trial: f64) -> f64 {
         let gradient = difference / (2.0 * trial * rate.max(1e-6));
         let direction = if gradient < 0.0 { -1.0 } else { 1.0 };
         if direction == self.direction {

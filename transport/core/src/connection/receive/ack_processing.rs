@@ -1,7 +1,7 @@
 //! ACK processing: an acknowledgement becomes tokens for the owners, a sample for the controller and an observation for the policy.
 
 use crate::PathId;
-use crate::congestion::coupled::Flow;
+use crate::congestion::Flow;
 use crate::connection::Event;
 use crate::connection::PathEvent;
 use crate::connection::Role;

@@ -1,11 +1,14 @@
 use super::*;
 use crate::congestion::simulation::{Bottleneck, DATAGRAM, SimulatedSender, Simulation};
 use crate::congestion::tests::{at, lost, sample};
+use crate::congestion::vivace::Vivace;
+use crate::congestion::vivace::monitor::Monitors;
+use crate::congestion::{LossSample, Persistence};
 use std::time::Duration;
 
 /// Flows over `link`.
 fn over(link: Bottleneck, flows: usize) -> Simulation {
-    let sender = || SimulatedSender::new(Box::new(Vivace::new(DATAGRAM)));
+    let sender = || SimulatedSender::new(Box::new(Vivace::<Published>::new(DATAGRAM)));
     (0..flows).fold(Simulation::over([link]), |simulation, _| simulation.with(sender()))
 }
 
@@ -28,11 +31,11 @@ fn trial(utility: f64, loss: f64) -> Option<Trial> {
 
 /// A controller at 20 Mbit/s with these results of its trials.
 fn tried(above: Option<Trial>, below: Option<Trial>, doubted: Option<f64>) -> Vivace {
-    let mut vivace = Vivace::new(DATAGRAM);
-    vivace.rate.on_sample(&sample(at(100)));
-    vivace.rate.set(20e6);
-    vivace.phase = Phase::Trying { left: 0, pair: Pair { above, below }, doubted };
-    vivace.decide(20e6);
+    let mut vivace: Vivace = Vivace::new(DATAGRAM);
+    vivace.intervals.rate.on_sample(&sample(at(100)));
+    vivace.intervals.rate.set(20e6);
+    vivace.decisions.phase = Phase::Trying { left: 0, pair: Pair { above, below }, doubted };
+    vivace.decisions.decide(&mut vivace.intervals, 20e6);
     vivace
 }
 
@@ -41,7 +44,7 @@ fn the_rate_follows_the_gradient_of_one_pair_of_trials() {
     // §4.2: a difference of 0.4 between 21 and 19 Mbit/s is a gradient of 0.2, and θ is 1.
     for (above, below, expected) in [(10.4, 10.0, 20.2), (10.0, 10.4, 19.8)] {
         let vivace = tried(trial(above, 0.0), trial(below, 0.0), None);
-        let rate = vivace.rate.get().expect("it has one") / 1e6;
+        let rate = vivace.intervals.rate.get().expect("it has one") / 1e6;
         assert!((rate - expected).abs() < 1e-6, "{rate} Mbit/s, {expected} expected");
     }
 }
@@ -50,13 +53,15 @@ fn the_rate_follows_the_gradient_of_one_pair_of_trials() {
 fn a_higher_rate_that_loses_less_is_checked_and_the_mean_counts() {
     // §4.3.
     let abnormal = tried(trial(10.4, 0.06), trial(10.0, 0.08), None);
-    let Phase::Trying { doubted: Some(first), left: 2, .. } = abnormal.phase else { panic!("{abnormal:?}") };
-    assert_eq!(abnormal.rate.get(), Some(20e6));
+    let Phase::Trying { doubted: Some(first), left: 2, .. } = abnormal.decisions.phase else {
+        panic!("{abnormal:?}")
+    };
+    assert_eq!(abnormal.intervals.rate.get(), Some(20e6));
     let confirmed = tried(trial(10.2, 0.0), trial(10.0, 0.0), Some(first));
-    let rate = confirmed.rate.get().expect("it has one") / 1e6;
+    let rate = confirmed.intervals.rate.get().expect("it has one") / 1e6;
     assert!((rate - 20.15).abs() < 1e-6, "{rate} Mbit/s");
     let refuted = tried(trial(9.8, 0.0), trial(10.0, 0.0), Some(first));
-    assert_eq!(refuted.rate.get(), Some(20e6));
+    assert_eq!(refuted.intervals.rate.get(), Some(20e6));
 }
 
 #[test]

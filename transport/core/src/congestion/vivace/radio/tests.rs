@@ -1,6 +1,10 @@
 use super::*;
+use crate::Bandwidth;
 use crate::congestion::simulation::{Bottleneck, DATAGRAM, Simulation};
 use crate::congestion::tests::{at, by_turns, lost};
+use crate::congestion::vivace::VivaceRadio;
+use crate::congestion::vivace::monitor::Monitors;
+use crate::congestion::{Controller, LossSample, MarkSample, Persistence};
 use std::any::Any;
 use std::time::Duration;
 
@@ -127,9 +131,9 @@ fn marks_count_as_losses() {
     let now = world.simulation.now();
     let vivace = world.vivace_mut();
     vivace.on_sent(&Sending { now, bytes: DATAGRAM, in_flight: DATAGRAM, app_limited: false });
-    let without = format!("{:?}", vivace.monitors);
+    let without = format!("{:?}", vivace.intervals.monitors);
     vivace.on_ecn_ce(&MarkSample { now, sent_at: now });
-    assert_ne!(without, format!("{:?}", vivace.monitors));
+    assert_ne!(without, format!("{:?}", vivace.intervals.monitors));
 }
 
 /// Worlds with a radio in which a flow over 20 Mbit/s has run for a while.

@@ -6,20 +6,20 @@ use std::ops::Range;
 const DATAGRAM: usize = 1200;
 
 /// A controller beyond slow start with a window of `datagrams`.
-fn steady(datagrams: usize) -> CopaRadio {
-    let mut copa = CopaRadio::new(DATAGRAM);
+fn steady(datagrams: usize) -> Copa {
+    let mut copa = Copa::for_radios(DATAGRAM);
     copa.set_window((datagrams * DATAGRAM) as f64);
     (copa.window_before, copa.slow_start) = (copa.window, false);
     copa
 }
 
 /// Acknowledges windows like [`run_over`], with every other acknowledgement over a return path that is 30 ms shorter.
-fn run(copa: &mut CopaRadio, from: u64, length: u64, queue: u64) {
+fn run(copa: &mut Copa, from: u64, length: u64, queue: u64) {
     run_over(copa, from..from + length, queue, [100, 70]);
 }
 
 /// Acknowledges a window each round trip of 100 + `queue` ms, in pieces of 1 ms, over return paths with these bases.
-fn run_over(copa: &mut CopaRadio, during: Range<u64>, queue: u64, bases: [u64; 2]) {
+fn run_over(copa: &mut Copa, during: Range<u64>, queue: u64, bases: [u64; 2]) {
     for now in during {
         let base = bases[(now % 2) as usize];
         let over = u32::from(base != bases[0]);
@@ -125,7 +125,7 @@ fn a_queue_that_never_empties_means_competition() {
 
 #[test]
 fn single_losses_count_only_in_slow_start() {
-    let mut copa = CopaRadio::new(DATAGRAM);
+    let mut copa = Copa::for_radios(DATAGRAM);
     copa.on_lost(&lost(10, 100, DATAGRAM));
     assert_eq!((copa.window(), copa.in_slow_start()), (5 * DATAGRAM, false));
     let mut copa = steady(100);
@@ -149,7 +149,7 @@ fn many_losses_and_marks_halve_the_window_once_a_round_trip() {
 
 #[test]
 fn losses_that_were_none_take_nothing_from_the_window() {
-    let mut copa = CopaRadio::new(DATAGRAM);
+    let mut copa = Copa::for_radios(DATAGRAM);
     copa.on_lost(&lost(10, 100, DATAGRAM));
     copa.on_spurious(&spurious(100, 110, DATAGRAM));
     assert_eq!((copa.window(), copa.in_slow_start()), (10 * DATAGRAM, true));
