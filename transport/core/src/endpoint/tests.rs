@@ -19,6 +19,7 @@ mod hostile_paths;
 mod hostile_random;
 mod hostile_streams;
 mod insiders;
+mod interest;
 mod levels;
 mod lossy_control;
 mod memory;

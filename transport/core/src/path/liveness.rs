@@ -166,6 +166,11 @@ impl Liveness {
         self.asked_at = now;
     }
 
+    /// Returns true if probes are due.
+    pub fn is_due(&self) -> bool {
+        self.due != ProbesDue::None
+    }
+
     /// The probes that are due, which count as sent.
     pub fn take_due(&mut self) -> ProbesDue {
         std::mem::take(&mut self.due)

@@ -154,6 +154,16 @@ impl Discovery {
         next
     }
 
+    /// Returns true if [`Self::wanted`] may want a probe at `now`, or has to take note that the search has ended.
+    pub fn is_wanting(&self, now: Instant, asked: impl FnOnce() -> Option<Asked>) -> bool {
+        if self.fixed || self.probe.is_some() || self.size >= self.most {
+            return false;
+        }
+        let asked = asked();
+        let worthwhile = self.full >= WORTHWHILE || asked.is_some_and(|asked| asked.most > self.size);
+        worthwhile && (self.repeat_at.is_none_or(|at| at <= now) || self.next_size(asked).is_some())
+    }
+
     /// Returns the largest size that the search may still come to, if the application has use for the sizes
     /// `asked`: the present size when it has ended.
     pub fn reach(&self, asked: Option<Asked>) -> usize {

@@ -462,6 +462,17 @@ impl Path {
         Some(late)
     }
 
+    /// Returns true if the path may have a packet to send at `now` of its own accord: an acknowledgement, a challenge, an answer
+    /// or a probe. What a silent path carried, and addresses beside the one in use, are looked at in every pass.
+    pub fn has_interest(&self, now: Instant) -> bool {
+        self.received.ack_due(now)
+            || self.liveness.is_due()
+            || self.liveness.is_silent()
+            || self.opening_datagrams > 0
+            || self.route.validation.has_interest(now)
+            || !self.elsewhere.is_empty()
+    }
+
     /// Returns the time at which the path has been silent for so long that a PING keeps it warm. While something is in
     /// flight the probe timeout watches over it.
     pub fn keep_alive_at(&self) -> Option<Instant> {

@@ -161,7 +161,10 @@ impl Paths {
 
     /// IDs of the open paths, ascending.
     pub fn ids(&self) -> SmallVec<[PathId; 4]> {
-        self.open.iter().map(|path| path.id).collect()
+        let mut ids = SmallVec::new();
+        // One after the other: faster than to collect them, and nearly always there is one.
+        self.open.iter().for_each(|path| ids.push(path.id));
+        ids
     }
 
     /// The open path `id`.
@@ -437,6 +440,12 @@ impl Paths {
             self.follow_limits();
         }
         freed
+    }
+
+    /// Returns true if a path may have a packet to send at `now` of its own accord; an abandoned one an acknowledgement.
+    pub fn have_interest(&self, now: Instant) -> bool {
+        self.open.iter().any(|path| path.has_interest(now))
+            || self.abandoned.iter().any(|path| path.received.ack_due(now))
     }
 
     /// The next deadline of abandoned paths.

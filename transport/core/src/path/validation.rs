@@ -205,6 +205,12 @@ impl Validation {
         !self.responses.is_empty()
     }
 
+    /// Returns true if a challenge or an answer is to be sent at `now`.
+    pub fn has_interest(&self, now: Instant) -> bool {
+        let is_due = |attempt: &Attempt| attempt.next_at <= now && now < attempt.fails_at;
+        self.owes_response() || self.attempt.as_ref().is_some_and(is_due)
+    }
+
     /// The data of the next PATH_RESPONSE to send. Responses are not repeated when lost (RFC 9000 §13.3).
     pub fn next_response(&mut self) -> Option<ChallengeData> {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2

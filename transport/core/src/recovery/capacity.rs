@@ -75,7 +75,7 @@ impl Passage {
     fn stretch(&self, bytes: u64, sending: Duration, rtt: Duration) -> Option<Stretch> {
         let time = sending.saturating_add(self.rtt).saturating_sub(rtt);
         let is_spread = time >= sending.saturating_mul(2);
-        is_spread.then_some(Stretch { burst: self.burst.number, bytes, time })
+        is_spread.then(|| Stretch { burst: self.burst.number, bytes, rate: rate(bytes, time) })
     }
 }
 
@@ -87,20 +87,24 @@ struct Base {
     bytes: u64,
 }
 
-/// Bytes of a burst that the bottleneck spread over a time.
+/// Bytes of a burst that the bottleneck spread over a time, and the rate which that shows.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     burst: u64,
     bytes: u64,
-    time: Duration,
+    rate: Bandwidth,
 }
 
-impl Stretch {
-    fn rate(&self) -> Bandwidth {
-        let nanos = self.time.saturating_add(NOISE).as_nanos();
-        let bits = u128::from(self.bytes) * 8_000_000_000 / nanos.max(1);
-        Bandwidth::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX))
-    }
+/// The rate at which `bytes` pass in `time`, which may have been a little longer.
+fn rate(bytes: u64, time: Duration) -> Bandwidth {
+    let nanos = time.saturating_add(NOISE).as_nanos();
+    let bits = u128::from(bytes) * 8_000_000_000;
+    let rate = match (u64::try_from(bits), u64::try_from(nanos)) {
+        // Nearly always, and much quicker.
+        (Ok(bits), Ok(nanos)) => bits / nanos.max(1),
+        _ => u64::try_from(bits / nanos.max(1)).unwrap_or(u64::MAX),
+    };
+    Bandwidth::from_bits_per_second(rate)
 }
 
 /// The estimate of the rate of one route's bottleneck.
@@ -150,7 +154,7 @@ impl Capacity {
     pub fn estimate(&self) -> Option<Bandwidth> {
         let longest = self.stretches().iter().map(|stretch| stretch.bytes).max()?;
         let long = self.stretches().iter().filter(|stretch| stretch.bytes >= longest / 2);
-        long.map(Stretch::rate).max()
+        long.map(|stretch| stretch.rate).max()
     }
 
     /// The rate that bursts show, if that refutes `promised`: one shows less than half of it, or several a fifth less, by

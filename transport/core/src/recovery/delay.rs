@@ -51,11 +51,17 @@ impl PathRtts {
     /// The estimate that timers shall use: the largest smoothed + 4 variance among the pairs in use lately, so that
     /// acknowledgements may move between a fast and a slow return path. Without samples the initial values.
     pub fn for_timers(&self) -> Rtt {
+        if let [only] = self.pairs.as_slice() {
+            return only.rtt;
+        }
         self.lately().max_by_key(|pair| pair.rtt.spread()).map_or_else(Rtt::default, |pair| pair.rtt)
     }
 
     /// The delay of the time threshold that is safe for every pair in use lately (RFC 9002 §6.1.2).
     pub fn loss_delay(&self) -> Duration {
+        if let [only] = self.pairs.as_slice() {
+            return only.rtt.loss_delay();
+        }
         self.lately().map(|pair| pair.rtt.loss_delay()).max().unwrap_or_else(|| Rtt::default().loss_delay())
     }
 
@@ -71,6 +77,9 @@ impl PathRtts {
 
     /// The return path in use lately with the smallest smoothed round-trip time, and its estimate.
     pub fn best(&self) -> Option<(PathId, Rtt)> {
+        if let [only] = self.pairs.as_slice() {
+            return Some((only.over, only.rtt));
+        }
         self.lately().min_by_key(|pair| pair.rtt.smoothed()).map(|pair| (pair.over, pair.rtt))
     }
 
@@ -149,8 +158,14 @@ impl RecentMin {
 /// path without samples gets half the initial round-trip time. Queueing that lasts less than a second or two is not
 /// part of the estimate.
 pub fn one_way(paths: &[(PathId, &PathRtts)]) -> SmallVec<[(PathId, Duration); 4]> {
-    let offsets = offsets(paths);
     let mut delays = SmallVec::new();
+    if let [(id, rtts)] = *paths {
+        // There is nothing to compare with.
+        let guess = half_round_trip(id, rtts);
+        delays.push((id, shortest(rtts).map_or(guess, |bound| bound.min(guess))));
+        return delays;
+    }
+    let offsets = offsets(paths);
     for (index, &(id, _)) in paths.iter().enumerate() {
         let (group, offset) = offsets[index];
         let members = || offsets.iter().enumerate().filter(|(_, entry)| entry.0 == group);

@@ -6,6 +6,7 @@ pub mod close;
 pub mod control;
 pub mod frame_scheduler;
 pub mod grease;
+pub mod interest;
 pub mod long_packets;
 pub mod mtu_discovery;
 pub mod packet_builder;
@@ -44,7 +45,7 @@ use crate::wire::frame::Frame;
 use crate::wire::header::{HeaderLayout, patch_length};
 use crate::wire::level::Level;
 use crate::wire::overhead::TAG;
-use hvq_scheduler::{Content, Observation};
+use hvq_scheduler::{Content, Observation, PathView};
 
 /// Datagram batches that wait for the network at most before a round starts.
 const QUEUE_LIMIT: usize = 64;
@@ -132,6 +133,25 @@ impl Sender<'_> {
         if !self.keys.are_installed() || !self.lifecycle.is_connected() {
             return self.send_zero_rtt(now);
         }
+        if self.lifecycle.is_confirmed() {
+            self.collect_control(now);
+            if !self.has_interest(now) {
+                self.note_no_interest(now);
+                debug_assert!(self.is_in_vain(now), "a pass that was left out has a result");
+                return;
+            }
+        }
+        self.make_pass(now);
+    }
+
+    /// Makes the pass that is left out, and returns true if it came to nothing.
+    fn is_in_vain(&mut self, now: Instant) -> bool {
+        self.make_pass(now);
+        self.queue.is_empty()
+    }
+
+    /// Queues 1-RTT packets with what is to be sent at `now`.
+    fn make_pass(&mut self, now: Instant) {
         if self.config.rotation.is_set() && self.lifecycle.is_confirmed() {
             self.paths.rotate_due(&self.config.rotation, id_reserve(self.role), now);
         }
@@ -391,11 +411,17 @@ impl Sender<'_> {
             self.seal(&mut round, index);
             self.flush(&mut round, index);
         }
+        self.note_room(&round.views, round.now);
+    }
+
+    /// Takes note of the room that a pass leaves on the paths in `views`: one that is left for want of data makes rates
+    /// limited by the application.
+    pub(in crate::connection) fn note_room(&mut self, views: &[PathView], now: Instant) {
         let exhausted = !self.streams.has_sendable() && self.control.is_empty();
-        for view in &round.views {
+        for view in views {
             let Some(path) = self.paths.get_mut(view.id) else { continue };
             // Held back for the queue it would make, a path has not used its window.
-            let room = path.route.room(path.sent.in_flight(), round.now).max(view.send_allowance);
+            let room = path.route.room(path.sent.in_flight(), now).max(view.send_allowance);
             path.route.on_pass(room, path.sent.next_unused());
             if exhausted && view.send_allowance >= view.datagram_size {
                 path.route.rate.on_app_limited(path.sent.in_flight());

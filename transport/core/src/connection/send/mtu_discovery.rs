@@ -112,10 +112,11 @@ impl DatagramSizes<'_> {
     }
 
     /// Returns the sizes of packets on path `id` that the application has use for.
-    fn asked_of(&self, id: PathId) -> Option<Asked> {
+    pub fn asked_of(&self, id: PathId) -> Option<Asked> {
+        let asked = self.datagrams.asked()?;
         let around = self.overhead(id);
         let packet = |frame: usize| frame.saturating_add(around);
-        self.datagrams.asked().map(|asked| Asked { most: packet(asked.most), latest: packet(asked.latest) })
+        Some(Asked { most: packet(asked.most), latest: packet(asked.latest) })
     }
 }
 

@@ -80,6 +80,11 @@ impl SchedulerSlot {
         self.stalls >= STALL_LIMIT
     }
 
+    /// Returns true if the policy holds nothing back.
+    pub fn is_at_rest(&self) -> bool {
+        self.wake.is_none() && self.stalls == 0
+    }
+
     /// Something moved in the round, or had no reason to.
     pub fn on_progress(&mut self) {
         self.stalls = 0;

@@ -1,0 +1,58 @@
+//! Interest in transmission: tells whether a pass over all that may be sent can have a result.
+//!
+//! Most polls of a connection find nothing to send: after a datagram, after input that only the application waits for, after a
+//! read. Each owner says what it wants; nothing is kept here that could contradict them. With debug assertions every pass that
+//! is left out is made nevertheless, and has to come to nothing.
+
+use crate::connection::send::Sender;
+use crate::time::Instant;
+
+impl Sender<'_> {
+    /// Returns true if anything may want to be sent at `now`, once the handshake is confirmed and control frames are
+    /// collected. True if in doubt: then a pass finds out.
+    pub(in crate::connection) fn has_interest(&mut self, now: Instant) -> bool {
+        self.streams.has_sendable()
+            || !self.control.is_empty()
+            || self.datagrams.has_waiting()
+            || self.paths.have_interest(now)
+            || self.wants_size_probe(now)
+            || self.handshake.post.has_pending()
+            || self.handshake.spaces().next().is_some()
+            || !self.scheduler.is_at_rest()
+            || self.config.rotation.is_set()
+    }
+
+    /// Takes note that nothing is to be sent at `now` though there is room, as a pass does that finds nothing.
+    pub(in crate::connection) fn note_no_interest(&mut self, now: Instant) {
+        let ids = self.paths.ids();
+        let [id] = *ids else {
+            let views = self.views(now);
+            return self.note_room(&views, now);
+        };
+        // What others leave to it concerns no path that is alone.
+        if self.paths.remote_ids.current(id).is_none() {
+            return;
+        }
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let room = path.route.room(path.sent.in_flight(), now);
+        path.route.on_pass(room, path.sent.next_unused());
+        if room >= path.route.datagram_size {
+            path.route.rate.on_app_limited(path.sent.in_flight());
+        }
+    }
+
+    fn wants_size_probe(&self, now: Instant) -> bool {
+        let sizes = self.sizes();
+        self.paths.open().any(|path| path.route.mtu.is_wanting(now, || sizes.asked_of(path.id)))
+    }
+}
+
+#[cfg(test)]
+impl crate::connection::Connection {
+    /// Returns true if a poll at `now` makes a pass over all that may be sent.
+    pub(crate) fn has_interest(&mut self, now: Instant) -> bool {
+        let mut sender = self.sender();
+        sender.collect_control(now);
+        sender.has_interest(now)
+    }
+}
