@@ -5,6 +5,7 @@
 mod authenticated_peer;
 mod capture;
 mod off_path_attacker;
+mod qpack;
 mod requests;
 mod text;
 mod wire;
@@ -21,7 +22,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     Target {
         name: "packets",
         what: "a datagram is taken apart into packets, which together are no longer than it",
@@ -56,6 +57,11 @@ pub const TARGETS: [Target; 8] = [
         name: "requests",
         what: "the field section of an HTTP/3 request: it is no larger than the limit, or refused",
         run: requests::run,
+    },
+    Target {
+        name: "qpack",
+        what: "instructions and field sections with dynamic tables: they are followed within the capacity, or refused",
+        run: qpack::run,
     },
     Target { name: "capture", what: "a pcap or pcapng file, decoded with a key log", run: capture::run },
 ];

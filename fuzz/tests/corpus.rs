@@ -68,6 +68,7 @@ fn every_target_has_a_test() {
         "authenticated_peer",
         "text",
         "requests",
+        "qpack",
         "capture",
     ];
     assert_eq!(TARGETS.map(|target| target.name), tested);
@@ -106,6 +107,11 @@ fn texts_of_the_corpus_are_understood_or_refused() {
 #[test]
 fn requests_of_the_corpus_are_read_or_refused() {
     examine("requests");
+}
+
+#[test]
+fn instructions_of_the_corpus_are_followed_or_refused() {
+    examine("qpack");
 }
 
 #[test]

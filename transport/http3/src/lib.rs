@@ -53,7 +53,7 @@ mod error;
 pub mod hop_by_hop;
 mod priorities;
 pub mod priority;
-mod qpack;
+pub mod qpack;
 mod recv_stream;
 mod send_stream;
 pub mod server;

@@ -1,13 +1,13 @@
 //! The unidirectional streams of a peer (RFC 9114 §6.2, RFC 9204 §4.2), without I/O.
 
+use super::compression::Tables;
+use crate::qpack::Limits;
 use bytes::{Buf, BytesMut};
 use h3::error::Code;
 use hvq::transport::wire::varint;
 
 /// Bytes that a control frame may have that is understood.
 const LARGEST_FRAME: u64 = 16 << 10;
-/// Bytes of an instruction of QPACK at most, which here is an integer of up to 62 bits (RFC 9204 §4.1.1).
-const LARGEST_INSTRUCTION: usize = 10;
 
 /// A violation of the protocol that ends the connection: its code and reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +48,8 @@ pub(super) struct Seen {
     pub(super) field_section: Option<u64>,
     /// The extensions that the peer takes, once its SETTINGS came.
     pub(super) offers: Option<Offers>,
+    /// The dynamic table that the peer offers (RFC 9204 §5).
+    pub(super) qpack: Limits,
     goaway: Option<u64>,
     max_push: Option<u64>,
 }
@@ -57,9 +59,9 @@ pub(super) struct Seen {
 pub(super) enum Kind {
     /// Control (RFC 9114 §6.2.1); whether SETTINGS came.
     Control(SettingsProgress),
-    /// QPACK encoder stream: it fills a dynamic table, which there is not.
+    /// QPACK encoder stream: it fills the dynamic table of this end's decoder.
     Encoder,
-    /// QPACK decoder stream: it speaks of the dynamic table of this end.
+    /// QPACK decoder stream: it speaks of the table that this end's encoder fills.
     Decoder,
     /// Something that is not known, which is not read.
     Unknown,
@@ -95,7 +97,12 @@ impl Uni {
     }
 
     /// Takes what came.
-    pub(super) fn take(&mut self, bytes: &[u8], seen: &mut Seen) -> Result<(), Violation> {
+    pub(super) fn take(
+        &mut self,
+        bytes: &[u8],
+        seen: &mut Seen,
+        tables: &mut Tables,
+    ) -> Result<(), Violation> {
         self.buffer.extend_from_slice(bytes);
         if self.kind.is_none() {
             let Some((number, length)) = varint::get(&self.buffer) else { return Ok(()) };
@@ -105,8 +112,14 @@ impl Uni {
         loop {
             let took = match self.kind {
                 Some(Kind::Control(settings)) => self.frame(settings, seen)?,
-                Some(Kind::Encoder) => self.encoder_instruction()?,
-                Some(Kind::Decoder) => self.decoder_instruction()?,
+                Some(Kind::Encoder) => {
+                    tables.on_encoder_stream(&self.buffer.split())?;
+                    None
+                }
+                Some(Kind::Decoder) => {
+                    tables.on_decoder_stream(&self.buffer.split())?;
+                    None
+                }
                 Some(Kind::Unknown) | None => {
                     self.buffer.clear();
                     None
@@ -163,43 +176,6 @@ impl Uni {
         self.kind = Some(Kind::Control(SettingsProgress::Seen));
         seen.settings(&payload).map(Some)
     }
-
-    /// RFC 9204 §3.2.3: to a decoder that offers no dynamic table, an encoder says nothing but that it has capacity 0.
-    fn encoder_instruction(&mut self) -> Result<Option<()>, Violation> {
-        match self.buffer.first() {
-            None => Ok(None),
-            Some(0b0010_0000) => {
-                self.buffer.advance(1);
-                Ok(Some(()))
-            }
-            Some(_) => Err(Violation(
-                Code::QPACK_ENCODER_STREAM_ERROR,
-                "an instruction for a table that is not there",
-            )),
-        }
-    }
-
-    /// RFC 9204 §4.4: nothing was inserted or referred to, so that only streams can be cancelled.
-    fn decoder_instruction(&mut self) -> Result<Option<()>, Violation> {
-        let wrong =
-            Violation(Code::QPACK_DECODER_STREAM_ERROR, "nothing was inserted that this could be about");
-        let Some(first) = self.buffer.first() else { return Ok(None) };
-        if first & 0b1100_0000 != 0b0100_0000 {
-            return Err(wrong);
-        }
-        let length = match first & 0b0011_1111 {
-            0b0011_1111 => self.buffer.iter().skip(1).position(|byte| byte & 0x80 == 0).map(|at| at + 2),
-            _ => Some(1),
-        };
-        match length {
-            Some(length) if length <= LARGEST_INSTRUCTION => {
-                self.buffer.advance(length);
-                Ok(Some(()))
-            }
-            None if self.buffer.len() < LARGEST_INSTRUCTION => Ok(None),
-            _ => Err(wrong),
-        }
-    }
 }
 
 /// Returns the kind of streams of type `number`, with the state behind it.
@@ -242,7 +218,9 @@ impl Seen {
                 return Err(Violation(Code::H3_SETTINGS_ERROR, "a setting that may not be there"));
             }
             match identifier {
+                0x01 => self.qpack.max_table_capacity = value,
                 0x06 => self.field_section = Some(value),
+                0x07 => self.qpack.max_blocked_streams = value,
                 // RFC 9220 §3, RFC 9297 §2.1.1: these are either said or not.
                 0x08 | 0x33 if value > 1 => {
                     return Err(Violation(Code::H3_SETTINGS_ERROR, "a setting of more than 1"));
@@ -292,7 +270,7 @@ fn next(bytes: &mut &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use crate::qpack::Policy;
 
     /// Reads these bytes on a stream each, in pieces of any size.
     fn on(streams: &[&[u8]]) -> Result<Seen, Code> {
@@ -300,19 +278,25 @@ mod tests {
     }
 
     fn of(peer: Peer, streams: &[&[u8]]) -> Result<Seen, Code> {
-        let mut seen = Seen::of(peer);
+        let (mut seen, mut tables) = (Seen::of(peer), tables());
         for bytes in streams {
             let mut uni = Uni::default();
             for byte in *bytes {
-                uni.take(&[*byte], &mut seen).map_err(|violation| violation.0)?;
+                uni.take(&[*byte], &mut seen, &mut tables).map_err(|violation| violation.0)?;
             }
         }
-        let mut whole = Seen::of(peer);
+        let (mut whole, mut tables) = (Seen::of(peer), self::tables());
         for bytes in streams {
-            Uni::default().take(bytes, &mut whole).unwrap();
+            Uni::default().take(bytes, &mut whole, &mut tables).unwrap();
         }
-        assert_eq!((whole.field_section, whole.offers), (seen.field_section, seen.offers));
+        let said = |seen: &Seen| (seen.field_section, seen.offers, seen.qpack);
+        assert_eq!(said(&whole), said(&seen));
         Ok(seen)
+    }
+
+    /// Both ends without a dynamic table.
+    fn tables() -> Tables {
+        Tables::new(Limits::default(), Policy::default())
     }
 
     #[test]
@@ -374,10 +358,18 @@ mod tests {
     }
 
     #[test]
+    fn the_dynamic_table_that_a_peer_offers_is_noted() {
+        let seen = on(&[&[0, 0x04, 5, 0x01, 0x50, 0x00, 0x07, 16]]).unwrap();
+        assert_eq!(seen.qpack, Limits { max_table_capacity: 4096, max_blocked_streams: 16 });
+        assert_eq!(on(&[&[0, 0x04, 4, 0x07, 1, 0x07, 1]]).unwrap_err(), Code::H3_SETTINGS_ERROR);
+    }
+
+    #[test]
     fn instructions_about_a_table_that_is_not_there_end_the_connection() {
         // attacks.md H8: a capacity above the limit, insertions, increments, acknowledgements.
-        for instruction in [0b0010_0001, 0b0011_1111, 0b1000_0000, 0b0100_0000, 0b0000_0000] {
-            assert_eq!(on(&[&[2, instruction]]).unwrap_err(), Code::QPACK_ENCODER_STREAM_ERROR);
+        for instruction in [&[0b0010_0001][..], &[0b1100_0000, 0], &[0b0100_0000, 0], &[0b0000_0000]] {
+            let stream = [&[2], instruction].concat();
+            assert_eq!(on(&[&stream]).unwrap_err(), Code::QPACK_ENCODER_STREAM_ERROR, "{instruction:?}");
         }
         for instruction in [0b0000_0000, 0b0000_0001, 0b1000_0000] {
             assert_eq!(on(&[&[3, instruction]]).unwrap_err(), Code::QPACK_DECODER_STREAM_ERROR);
@@ -390,72 +382,11 @@ mod tests {
     fn what_is_not_known_is_passed_over_without_being_kept() {
         // attacks.md H17.
         let mut uni = Uni::default();
-        let mut seen = Seen::default();
-        uni.take(&[0, 0x04, 0, 0x21, 0xc0, 0, 0, 1, 0, 0, 0, 0], &mut seen).unwrap();
+        let (mut seen, mut tables) = (Seen::default(), tables());
+        uni.take(&[0, 0x04, 0, 0x21, 0xc0, 0, 0, 1, 0, 0, 0, 0], &mut seen, &mut tables).unwrap();
         for _ in 0..1000 {
-            uni.take(&[7; 1000], &mut seen).unwrap();
+            uni.take(&[7; 1000], &mut seen, &mut tables).unwrap();
         }
         assert!(uni.buffer.capacity() < 100_000);
-    }
-
-    /// An instruction that begins with the bits of `first`, of which `most` are those of its integer.
-    fn instruction(first: u8, most: u8, value: u64) -> Vec<u8> {
-        let Some(mut rest) = value.checked_sub(most.into()) else { return vec![first | value as u8] };
-        let mut bytes = vec![first | most];
-        while rest >= 0x80 {
-            bytes.push(rest as u8 | 0x80);
-            rest >>= 7;
-        }
-        bytes.push(rest as u8);
-        bytes
-    }
-
-    /// Instructions of a decoder, mostly those that may be (RFC 9204 §4.4), and whether they are.
-    fn of_a_decoder() -> impl Strategy<Value = (Vec<u8>, bool)> {
-        let number = || prop_oneof![0u64..200, 0u64..1 << 62];
-        prop_oneof![
-            40 => number().prop_map(|id| (instruction(0b0100_0000, 0x3f, id), true)),
-            1 => number().prop_map(|id| (instruction(0b1000_0000, 0x7f, id), false)),
-            1 => number().prop_map(|count| (instruction(0b0000_0000, 0x3f, count), false)),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn whatever_a_decoder_says_of_sections_and_insertions_ends_the_connection_and_is_not_kept(
-            instructions in proptest::collection::vec(of_a_decoder(), 0..60),
-            cut in 1usize..20,
-        ) {
-            // attacks.md H10, H13: no section refers to a table, so that none can be acknowledged.
-            let (mut uni, mut seen) = (Uni::default(), Seen::default());
-            uni.take(&[3], &mut seen).unwrap();
-            let bytes = instructions.iter().map(|(bytes, _)| &bytes[..]).collect::<Vec<_>>().concat();
-            let mut outcome = Ok(());
-            for piece in bytes.chunks(cut) {
-                outcome = outcome.and_then(|()| uni.take(piece, &mut seen));
-                if outcome.is_ok() {
-                    prop_assert!(uni.buffer.len() < LARGEST_INSTRUCTION);
-                }
-            }
-            let permitted = instructions.iter().all(|(_, permitted)| *permitted);
-            let expected = if permitted { Ok(()) } else { Err(Code::QPACK_DECODER_STREAM_ERROR) };
-            prop_assert_eq!(outcome.map_err(|violation| violation.0), expected);
-        }
-
-        #[test]
-        fn whatever_an_encoder_says_but_that_it_has_no_table_ends_the_connection(
-            capacities in 0usize..50,
-            first: u8,
-            rest: Vec<u8>,
-        ) {
-            // attacks.md H13: capacities above the limit, insertions and duplicates (RFC 9204 §4.3).
-            let (mut uni, mut seen) = (Uni::default(), Seen::default());
-            uni.take(&[2], &mut seen).unwrap();
-            uni.take(&vec![0b0010_0000; capacities], &mut seen).unwrap();
-            prop_assert!(uni.buffer.is_empty());
-            let said = uni.take(&[&[first][..], &rest].concat(), &mut seen).map_err(|violation| violation.0);
-            let nothing = [&[first][..], &rest].concat().iter().all(|byte| *byte == 0b0010_0000);
-            prop_assert_eq!(said, if nothing { Ok(()) } else { Err(Code::QPACK_ENCODER_STREAM_ERROR) });
-        }
     }
 }

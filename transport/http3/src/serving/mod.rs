@@ -1,7 +1,7 @@
 //! HTTP/3 for servers that have much to do: requests and responses without `h3`.
 //!
 //! It does what [`h3::server`] does, in the same order, with fewer steps: a request that came whole is read at once, and a
-//! response that is there goes out whole. There is no dynamic table and no push. Clients may ask for any protocol with
+//! response that is there goes out whole. Dynamic tables compress fields both ways (RFC 9204). There is no push. Clients may ask for any protocol with
 //! extended CONNECT (`h3` 0.0.8 knows two).
 //!
 //! ```
@@ -23,6 +23,7 @@
 //!
 //! [`ExtendedConnect`](crate::client::ExtendedConnect) is the other end of such a tunnel: one extended CONNECT for a protocol of any name.
 
+mod compression;
 pub(crate) mod control;
 pub(crate) mod receiving;
 mod request;
@@ -69,12 +70,23 @@ pub struct Settings {
     pub max_unread_fields: u64,
     /// Acceptance of tunnels: extended CONNECT and HTTP datagrams. Default: none.
     pub tunnels: Tunnels,
+    /// The dynamic table that the peer may fill, and the streams that it may block (RFC 9204 §5). Default: 4096 bytes, which take
+    /// up to 16 KiB of the connection's account of memory once the peer sets a capacity, and 16 streams.
+    pub qpack: qpack::Limits,
+    /// The use of the table that the peer offers. Default: up to 4096 bytes, with no reference that could block a stream.
+    pub encoder: qpack::Policy,
 }
 
 impl Default for Settings {
-    /// Field sections of 32 KiB, 512 KiB of them unread, and no tunnels.
+    /// Field sections of 32 KiB, 512 KiB of them unread, no tunnels, and dynamic tables of 4096 bytes.
     fn default() -> Self {
-        Self { max_field_section_size: 32 << 10, max_unread_fields: 512 << 10, tunnels: Tunnels::None }
+        Self {
+            max_field_section_size: 32 << 10,
+            max_unread_fields: 512 << 10,
+            tunnels: Tunnels::None,
+            qpack: qpack::Limits { max_table_capacity: 4096, max_blocked_streams: 16 },
+            encoder: qpack::Policy::default(),
+        }
     }
 }
 
@@ -89,6 +101,10 @@ impl Settings {
             varint::put(&mut payload, value);
         };
         say(0x06, self.max_field_section_size.min(varint::MAX));
+        if self.qpack.max_table_capacity > 0 {
+            say(0x01, self.qpack.max_table_capacity.min(varint::MAX));
+            say(0x07, self.qpack.max_blocked_streams.min(varint::MAX));
+        }
         if self.tunnels == Tunnels::Taken {
             say(0x08, 1);
             say(0x33, 1);
@@ -114,9 +130,9 @@ const fn reserved(number: u64) -> u64 {
 /// The code that ends the stream or the connection: the section refers to a dynamic table or is none, is larger than `limit`
 /// bytes (RFC 9114 §4.2.2), or is no request.
 pub fn request(section: Bytes, limit: u64) -> Result<Request<()>, Code> {
-    let fields = qpack::read(section, limit).map_err(|refused| match refused {
-        qpack::Refused::Malformed => Code::QPACK_DECOMPRESSION_FAILED,
-        qpack::Refused::TooLarge => Code::H3_EXCESSIVE_LOAD,
+    let fields = qpack::read(section, limit).map_err(|error| match error {
+        qpack::SectionError::Malformed => Code::QPACK_DECOMPRESSION_FAILED,
+        qpack::SectionError::TooLarge => Code::H3_EXCESSIVE_LOAD,
     })?;
     request::request(fields).map_err(|_| Code::H3_MESSAGE_ERROR)
 }
@@ -249,8 +265,11 @@ mod tests {
     #[test]
     fn settings_name_reserved_ones_and_a_reserved_frame_follows() {
         for (chance, said) in [
-            (0, &[0x00, 0x04, 7, 0x06, 0x80, 0, 0x80, 0, 0x21, 0][..]),
-            (0x01_02_03 << 40, &[0x00, 0x04, 8, 0x06, 0x80, 0, 0x80, 0, 0x40, 0x40, 2]),
+            (0, &[0x00, 0x04, 12, 0x06, 0x80, 0, 0x80, 0, 0x01, 0x50, 0, 0x07, 16, 0x21, 0][..]),
+            (
+                0x01_02_03 << 40,
+                &[0x00, 0x04, 13, 0x06, 0x80, 0, 0x80, 0, 0x01, 0x50, 0, 0x07, 16, 0x40, 0x40, 2],
+            ),
         ] {
             let frame: &[u8] = if chance == 0 { &[0x21, 0] } else { &[0x40, 0x7e, 0] };
             assert_eq!(Settings::default().stream(chance), [said, frame].concat());

@@ -3,7 +3,7 @@
 use super::control::Violation;
 use super::request::{self, Malformed};
 use super::shared::{Shared, TooMuch};
-use crate::qpack::{self, Field, Refused};
+use crate::qpack::{Field, SectionError};
 use crate::recv_stream::unwanted;
 use bytes::{Buf, Bytes, BytesMut};
 use h3::error::Code;
@@ -95,6 +95,9 @@ impl Drop for Receiving {
         self.give_back();
         if self.stage != Stage::End {
             self.stream.stop(unwanted(self.shared.connection.role()).value());
+            self.abandon();
+        } else if matches!(self.next, Some(Event::Fields(_))) {
+            self.abandon();
         }
     }
 }
@@ -107,8 +110,16 @@ impl Receiving {
 
     /// Asks the client to stop sending, with `code`.
     pub fn stop(&mut self, code: Code) {
-        self.stage = Stage::End;
+        if self.stage != Stage::End {
+            self.abandon();
+        }
+        (self.stage, self.next) = (Stage::End, None);
         self.stream.stop(code.value());
+    }
+
+    /// Field sections that came and were not read are not read any more (RFC 9204 §2.2.2.2).
+    fn abandon(&self) {
+        self.shared.cancel_sections(self.stream.id().0);
     }
 
     /// The header section of a request.
@@ -131,8 +142,12 @@ impl Receiving {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<Vec<Field>, ReceiveError>> {
-        match ready!(self.poll_event(context))? {
-            Event::Fields(block) => Poll::Ready(self.section(block)),
+        let event = match self.next.take() {
+            Some(event) => event,
+            None => ready!(self.poll_event(context))?,
+        };
+        match event {
+            Event::Fields(block) => self.poll_fields(block, context),
             Event::Data(_) => {
                 Poll::Ready(Err(self.violation(Code::H3_FRAME_UNEXPECTED, "DATA before HEADERS")))
             }
@@ -173,7 +188,7 @@ impl Receiving {
             }
             return match self.next.take() {
                 Some(Event::Fields(block)) => {
-                    let fields = self.section(block)?;
+                    let fields = ready!(self.poll_fields(block, context))?;
                     Poll::Ready(Ok(Some(request::trailers(fields)?)))
                 }
                 other => {
@@ -184,14 +199,23 @@ impl Receiving {
         }
     }
 
-    fn section(&mut self, block: Bytes) -> Result<Vec<Field>, ReceiveError> {
+    /// The lines of a field section, once all that it refers to is there.
+    fn poll_fields(
+        &mut self,
+        block: Bytes,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Vec<Field>, ReceiveError>> {
+        let Poll::Ready(fields) = self.shared.poll_decompress(self.stream.id().0, &block, context) else {
+            self.keep(Event::Fields(block))?;
+            return Poll::Pending;
+        };
         self.give_back();
-        qpack::read(block, self.shared.limit).map_err(|refused| match refused {
-            Refused::TooLarge => ReceiveError::TooLarge,
-            Refused::Malformed => {
+        Poll::Ready(fields.map_err(|error| match error {
+            SectionError::TooLarge => ReceiveError::TooLarge,
+            SectionError::Malformed => {
                 self.violation(Code::QPACK_DECOMPRESSION_FAILED, "a field section that is none")
             }
-        })
+        }))
     }
 
     /// Hands `event` on later.

@@ -2,7 +2,7 @@
 
 use super::shared::Shared;
 use crate::priorities::Registered;
-use crate::qpack::{self, FIELD_OVERHEAD};
+use crate::qpack::{FIELD_OVERHEAD, Line};
 use crate::send_stream::{stream_id, valid_code};
 use bytes::{BufMut, Bytes, BytesMut};
 use h3::error::Code;
@@ -272,13 +272,13 @@ impl Sending {
         }
         let mut frame = BytesMut::with_capacity(64 + room + usize::try_from(total).unwrap_or_default());
         frame.put_slice(&[HEADERS, 0, 0]);
-        qpack::begin(&mut frame);
-        for (name, value) in pseudo {
-            qpack::pseudo(name, value, &mut frame);
-        }
-        for (name, value) in fields {
-            qpack::field(name, value, &mut frame);
-        }
+        let fields = fields.iter().map(|(name, value)| Line {
+            name: name.as_str(),
+            value: value.as_bytes(),
+            is_sensitive: value.is_sensitive(),
+        });
+        let pseudo = pseudo.iter().map(|(name, value)| Line::new(name, value));
+        self.shared.compress(self.stream.id().0, pseudo.chain(fields), &mut frame);
         Ok(with_length(frame))
     }
 

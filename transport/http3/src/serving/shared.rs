@@ -1,16 +1,19 @@
 //! The state that all streams of a connection share.
 
+use super::compression::Compression;
 use super::control::{Kind, Offers};
 use super::control::{Seen, SettingsProgress, Uni, Violation};
 use super::{Settings as Own, control};
 use crate::Priorities;
+use crate::qpack::{self, Field, Line, SectionError};
+use bytes::{Bytes, BytesMut};
 use h3::error::Code;
 use hvq::transport::connection::Role;
 use hvq::{ConnectionError, Priority, ReadError, RecvStream, SendStream, WriteError};
 use std::future::poll_fn;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use tokio::sync::Notify;
 
@@ -51,6 +54,7 @@ pub(crate) struct Shared {
     /// The peer's extensions, once its SETTINGS came.
     offers: OnceLock<Offers>,
     heard: Notify,
+    compression: Mutex<Compression>,
 }
 
 impl Shared {
@@ -69,6 +73,7 @@ impl Shared {
             peer_limit: AtomicU64::new(u64::MAX),
             offers: OnceLock::new(),
             heard: Notify::new(),
+            compression: Mutex::new(Compression::new(settings.qpack, settings.encoder)),
         });
         match control.write_all(&settings.stream(RandomState::new().build_hasher().finish())).await {
             Ok(()) => Ok((shared, control)),
@@ -125,8 +130,43 @@ impl Shared {
         if let Some(offers) = seen.offers
             && self.offers.set(offers).is_ok()
         {
+            self.compression().set_peer_limits(seen.qpack, &self.connection);
             self.heard.notify_waiters();
         }
+    }
+
+    fn compression(&self) -> MutexGuard<'_, Compression> {
+        // Whoever panicked left it between two steps, and the connection ends.
+        self.compression.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a field section of `stream`.
+    pub(crate) fn compress<'a>(&self, stream: u64, lines: impl Iterator<Item = Line<'a>>, to: &mut BytesMut) {
+        let written = self.compression().section(stream, lines, to, &self.connection);
+        written.unwrap_or_else(|violation| self.close(violation));
+    }
+
+    /// Reads the field section `block` of `stream`; ready once all insertions that it needs are there.
+    pub(crate) fn poll_decompress(
+        &self,
+        stream: u64,
+        block: &Bytes,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Vec<Field>, SectionError>> {
+        if qpack::is_static(block) {
+            return Poll::Ready(qpack::read(block.clone(), self.limit));
+        }
+        let mut compression = self.compression();
+        let fields = compression.poll_section(stream, block.clone(), self.limit, context);
+        let flushed = compression.flush(&self.connection);
+        flushed.unwrap_or_else(|violation| self.close(violation));
+        fields
+    }
+
+    /// No more sections of `stream` are read.
+    pub(crate) fn cancel_sections(&self, stream: u64) {
+        let cancelled = self.compression().cancel(stream, &self.connection);
+        cancelled.unwrap_or_else(|violation| self.close(violation));
     }
 
     /// Ends the connection.
@@ -164,13 +204,19 @@ fn poll_streams(
     }
     let mut index = 0;
     while let Some((stream, uni)) = streams.get_mut(index) {
-        match poll_stream(stream, uni, seen, context) {
+        match poll_stream(shared, stream, uni, seen, context) {
             Poll::Ready(Ok(())) => drop(streams.swap_remove(index)),
             Poll::Ready(Err(violation)) => return Poll::Ready(Some(violation)),
             Poll::Pending => index += 1,
         }
     }
     shared.note(seen);
+    let mut compression = shared.compression();
+    compression.watched_by(context.waker());
+    if let Err(violation) = compression.flush(&shared.connection) {
+        return Poll::Ready(Some(violation));
+    }
+    drop(compression);
     if shared.connection.role() == Role::Client
         && let Poll::Ready(Ok(_)) = shared.connection.poll_accept_bi(context)
     {
@@ -183,6 +229,7 @@ fn poll_streams(
 
 /// Ready when the stream is of no more interest.
 fn poll_stream(
+    shared: &Shared,
     stream: &mut RecvStream,
     uni: &mut Uni,
     seen: &mut Seen,
@@ -191,7 +238,7 @@ fn poll_stream(
     loop {
         match stream.poll_read_chunk(context, usize::MAX) {
             Poll::Pending => return Poll::Pending,
-            Poll::Ready(Ok(Some(chunk))) => uni.take(&chunk, seen)?,
+            Poll::Ready(Ok(Some(chunk))) => uni.take(&chunk, seen, &mut shared.compression().tables)?,
             Poll::Ready(Err(ReadError::ConnectionLost(_))) => return Poll::Ready(Ok(())),
             Poll::Ready(Ok(None) | Err(_)) if uni.is_critical() => {
                 let reason = "a stream ended that has to last";

@@ -5,6 +5,8 @@ mod bodies;
 #[cfg(test)]
 mod connections;
 #[cfg(test)]
+mod dynamic_tables;
+#[cfg(test)]
 mod extended_connect;
 #[cfg(test)]
 mod hostile;

@@ -205,12 +205,18 @@ async fn streams_that_may_be_there_once_and_must_stay_are_held_to_that() {
 
 #[tokio::test]
 async fn field_sections_that_cannot_be_decoded_close_the_connection() {
-    // attacks.md H8 to H13, RFC 9204 §2.2.3, §4.1.2, §4.5; there is no dynamic table.
+    // attacks.md H8 to H13, RFC 9204 §2.1.2, §2.2.3, §4.1.2, §4.5; `h3` has no dynamic table.
     let section = |bytes: &[u8]| vec![control(&[]), Request(headers(bytes))];
+    let waits = || Request(headers(&[2, 0, 0x80]));
     let cases = vec![
         ("an index beyond the static table", section(&[0, 0, 0xff, 100]), DECOMPRESSION),
         ("an index into the dynamic table", section(&[0, 0, 0x80]), DECOMPRESSION),
-        ("a section that waits for insertions", section(&[2, 0, 0x80]), DECOMPRESSION),
+        ("a section that waits for more than fits", section(&[0xff, 2, 0, 0x80]), DECOMPRESSION),
+        (
+            "more sections that wait than may",
+            std::iter::once(control(&[])).chain((0..17).map(|_| waits())).collect(),
+            DECOMPRESSION,
+        ),
         ("a string beyond the section", section(&[0, 0, 0x50, 100, b'a']), DECOMPRESSION),
         ("a code that ends with zeros", section(&[0, 0, 0x50, 0x81, 0x18]), DECOMPRESSION),
         (

@@ -41,11 +41,17 @@ pub async fn pair(idle: Duration) -> Pair {
 
 /// The same, with a server that holds what `memory` allows.
 pub async fn pair_within(idle: Duration, memory: Arc<MemoryQuota>) -> Pair {
+    pair_of(idle, memory, 128).await
+}
+
+/// The same, with so many unidirectional streams at a time.
+pub async fn pair_of(idle: Duration, memory: Arc<MemoryQuota>, max_streams_uni: u64) -> Pair {
     let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let chain = key.cert.pem().into_bytes();
     let identity = Identity::Pem { chain: chain.clone(), key: key.signing_key.serialize_pem().into_bytes() };
     let mut transport = TransportConfig::new(Arc::new(|| Policy::default().scheduler()));
     transport.idle_timeout = idle;
+    transport.streams.max_streams_uni = max_streams_uni;
     let transport = Arc::new(transport);
 
     let tls = ServerTls::builder(identity).alpn([hvq_h3::ALPN]).build().unwrap();
