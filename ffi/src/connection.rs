@@ -9,7 +9,7 @@ use crate::error::{Failure, HVQ_ERR_NONE, HVQ_ERR_NOT_CONNECTED, HVQ_ERR_TOO_SMA
 use crate::guard;
 use crate::session::*;
 use crate::state::{hvq_endpoint, look, with_connection};
-use hvq_transport::connection::lifecycle::Lifecycle;
+use hvq_transport::connection::Lifecycle;
 use hvq_transport::connection::{EarlyDataState, Role};
 use hvq_transport::time::Instant;
 use std::ffi::c_char;

@@ -5,12 +5,12 @@ use crate::config::hvq_transport_config;
 use crate::error::Failure;
 use crate::guard;
 use crate::transport::{duration, is_on, wrong};
+use hvq_transport::connection::AckPolicy;
 use hvq_transport::connection::{
     AckRequests, HintExchange, Preference, PreferredAddresses, Rotation, SpinBit, TransportConfig,
 };
+use hvq_transport::connection::{VersionChoice, Versions};
 use hvq_transport::crypto::one_rtt::AeadLimits;
-use hvq_transport::handshake::negotiation::{VersionChoice, Versions};
-use hvq_transport::space::received::AckPolicy;
 use hvq_transport::wire::version::Version;
 use std::net::SocketAddr;
 use std::time::Duration;

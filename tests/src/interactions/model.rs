@@ -5,7 +5,7 @@ use super::player::{Player, index};
 use hvq_lab::world::Side;
 use hvq_scheduler::PathId;
 use hvq_transport::crypto::keys::Level;
-use hvq_transport::stream::streams::Accounts;
+use hvq_transport::stream::Accounts;
 use hvq_transport::time::Instant;
 use hvq_transport::trace::{TraceEvent, Tracer};
 use std::sync::{Arc, Mutex, PoisonError};

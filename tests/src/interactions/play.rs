@@ -9,7 +9,7 @@ use super::player::{Player, Reading, index};
 use hvq_lab::world::Side;
 use hvq_scheduler::Policy;
 use hvq_transport::connection::EarlyDataState;
-use hvq_transport::connection::lifecycle::Lifecycle;
+use hvq_transport::connection::Lifecycle;
 use hvq_transport::error::{ConnectionError, ErrorCode};
 use std::time::Duration;
 

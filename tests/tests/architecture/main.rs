@@ -4,6 +4,7 @@ mod attacks;
 mod doc_comments;
 mod documents;
 mod edges;
+mod facade;
 mod layers;
 mod lexer;
 mod names;
@@ -119,6 +120,11 @@ fn nobody_outside_assigns_a_field_of_a_path() {
 #[test]
 fn one_name_in_a_crate_means_one_public_type() {
     report(names::twice(&tree::files()));
+}
+
+#[test]
+fn the_core_exports_what_others_need() {
+    report(facade::size(&tree::files()));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::{ReadError, ReadToEndError, StreamId};
 use bytes::{Bytes, BytesMut};
 use hvq_transport::connection::Connection as Core;
-use hvq_transport::stream::short_queue::ShortQueue;
+use hvq_transport::stream::ShortQueue;
 use hvq_transport::stream::{ReadError as Refusal, ReadOutcome};
 use std::future::poll_fn;
 use std::io;

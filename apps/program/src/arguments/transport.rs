@@ -8,7 +8,7 @@ use crate::transport::{config, from_environment};
 use clap::Args;
 use hvq::transport::congestion::Algorithm;
 use hvq::transport::connection::{AckRequests, DatagramSizing, EcnMarking, HintExchange};
-use hvq::transport::handshake::negotiation::{VersionChoice, Versions};
+use hvq::transport::connection::{VersionChoice, Versions};
 use hvq::transport::wire::version::Version;
 use hvq::{Suite, TransportConfig};
 use hvq_scheduler::Policy;

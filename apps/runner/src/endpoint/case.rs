@@ -1,7 +1,7 @@
 //! The runner's test cases, and what each asks of an endpoint.
 
 use crate::settings::Settings;
-use hvq::transport::handshake::negotiation::{VersionChoice, Versions};
+use hvq::transport::connection::{VersionChoice, Versions};
 use hvq::transport::stream::StreamLimits;
 use hvq::transport::wire::version::Version;
 use hvq::{EarlyData, Multipath, Policy, RetryPolicy, Suite, TransportConfig};

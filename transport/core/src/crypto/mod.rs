@@ -11,7 +11,7 @@ pub mod one_rtt;
 pub mod protect;
 pub mod replay;
 pub mod reset;
-pub mod retry;
+pub(crate) mod retry;
 pub mod session;
 pub mod token;
 

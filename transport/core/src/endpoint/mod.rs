@@ -4,12 +4,12 @@
 //! [`Output::Idle`].
 
 mod accept;
-pub mod admission;
+pub(crate) mod admission;
 mod answers;
 mod budget;
 mod channels;
 mod clients;
-pub mod config;
+pub(crate) mod config;
 mod gate;
 pub mod ids;
 pub mod quic_lb;

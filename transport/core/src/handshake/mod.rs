@@ -1,11 +1,11 @@
 //! The handshake: TLS, its CRYPTO data, and the Initial and Handshake packet-number spaces.
 
-pub mod crypto_stream;
-pub mod hello;
-pub mod negotiation;
-pub mod parameters;
-pub mod tls;
-pub mod undecryptable;
+pub(crate) mod crypto_stream;
+pub(crate) mod hello;
+pub(crate) mod negotiation;
+pub(crate) mod parameters;
+pub(crate) mod tls;
+pub(crate) mod undecryptable;
 
 use crate::Role;
 use crate::crypto::initial::initial_keys;

@@ -77,6 +77,7 @@ impl PathLimits {
     }
 
     /// The form of frames about connection IDs.
+    #[cfg(test)]
     pub fn form(&self) -> Form {
         if self.is_negotiated() { Form::Multipath } else { Form::SinglePath }
     }
@@ -87,6 +88,7 @@ impl PathLimits {
     }
 
     /// The highest path ID that the peer accepts.
+    #[cfg(test)]
     pub fn peer(&self) -> PathId {
         self.peer
     }

@@ -154,6 +154,7 @@ impl RemoteIds {
     }
 
     /// Returns true if there is a connection ID for `path` that was never used: to open it, or to change to.
+    #[cfg(test)]
     pub fn has_unused(&self, path: PathId) -> bool {
         self.paths.get(&path).is_some_and(|ids| ids.has_unused())
     }

@@ -46,6 +46,7 @@ impl Statuses {
     }
 
     /// Returns this endpoint's latest advice about `path`.
+    #[cfg(test)]
     pub fn local(&self, path: PathId) -> Option<Status> {
         self.local.get(&path).map(|advice| advice.status)
     }

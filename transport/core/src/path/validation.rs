@@ -13,6 +13,7 @@ const MAX_OUTSTANDING: usize = 8;
 /// Answers owed at most. Beyond that the oldest are dropped: the peer repeats what it still wants to know.
 const MAX_RESPONSES: usize = 8;
 /// An attempt fails after this many probe timeouts (RFC 9000 §8.2.4).
+#[cfg(test)]
 const PATIENCE: u32 = 3;
 /// The interval between challenges doubles this often at most.
 const MAX_BACKOFF: u32 = 6;
@@ -75,6 +76,7 @@ pub struct Validation {
 impl Validation {
     /// Starts an attempt that fails after three probe timeouts (RFC 9000 §8.2.4). `pto` is the larger of the path's
     /// probe timeout and the initial one, because the new address may be farther away.
+    #[cfg(test)]
     pub fn start(&mut self, now: Instant, rng: &mut impl RngCore, pto: Duration) {
         self.start_within(now, rng, pto, pto * PATIENCE);
     }

@@ -193,6 +193,7 @@ impl EcnValidation {
     }
 
     /// Returns true if an acknowledgement proved that marks arrive.
+    #[cfg(test)]
     pub fn is_capable(&self) -> bool {
         self.state == State::Capable
     }

@@ -2,11 +2,11 @@
 //!
 //! Initial and Handshake have one space each (RFC 9000 §12.3), and so has each path (RFC 10069 §2.4).
 
-pub mod lost;
-pub mod received;
-pub mod sent;
+pub(crate) mod lost;
+pub(crate) mod received;
+pub(crate) mod sent;
 
-use received::{AckPolicy, Received};
+use received::Received;
 use sent::Sent;
 
 /// Both halves of a packet number space.
@@ -16,11 +16,4 @@ pub struct Space {
     pub received: Received,
     /// The packets that were sent, and their fates.
     pub sent: Sent,
-}
-
-impl Space {
-    /// An empty space that acknowledges as `policy` says.
-    pub fn new(policy: AckPolicy) -> Self {
-        Self { received: Received::new(policy), sent: Sent::default() }
-    }
 }

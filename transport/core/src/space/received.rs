@@ -89,11 +89,6 @@ impl Received {
         Self { policy, ..Self::default() }
     }
 
-    /// The policy in force.
-    pub fn policy(&self) -> AckPolicy {
-        self.policy
-    }
-
     /// Acknowledges as `policy` says from the next packet on: a receiver of bulk data may thin its acknowledgements.
     pub fn set_policy(&mut self, policy: AckPolicy) {
         self.policy = policy;
@@ -170,6 +165,7 @@ impl Received {
     }
 
     /// Packets that arrived since the last acknowledgement was built, ack-eliciting or not.
+    #[cfg(test)]
     pub fn unreported(&self) -> u64 {
         self.unreported
     }

@@ -52,8 +52,6 @@ pub struct Acknowledged {
     /// The round-trip time, acknowledgement delay included, if the largest number is newly acknowledged and some
     /// newly acknowledged packet was ack-eliciting (RFC 9002 §5.1).
     pub rtt_sample: Option<Duration>,
-    /// The delay as the frame reports it, not scaled.
-    pub ack_delay: u64,
     /// Packets that had been declared lost.
     pub spurious: Vec<SpuriousLoss>,
     /// The frame's report about ECN.
@@ -197,11 +195,13 @@ impl Sent {
     }
 
     /// Returns true if every packet was acknowledged or declared lost.
+    #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.unresolved == 0
     }
 
     /// Packets not resolved yet.
+    #[cfg(test)]
     pub fn unresolved(&self) -> usize {
         self.unresolved
     }
@@ -263,7 +263,7 @@ impl Sent {
     ) -> Result<Acknowledged, TransportError> {
         self.validate(ack)?;
         self.lost.forget(now);
-        let mut outcome = Acknowledged { packets, ack_delay: ack.delay, ..Acknowledged::default() };
+        let mut outcome = Acknowledged { packets, ..Acknowledged::default() };
         let oldest = self.lost.smallest().map_or(self.base, |lost| lost.min(self.base));
         // Ranges come from the largest to the smallest.
         let ranges: SmallVec<[RangeInclusive<u64>; 8]> =

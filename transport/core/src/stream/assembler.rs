@@ -93,6 +93,7 @@ struct Gapped {
 
 impl Assembler {
     /// The offset of the next byte to read.
+    #[cfg(test)]
     pub fn read_offset(&self) -> u64 {
         self.read
     }

@@ -3,23 +3,24 @@
 //! [`Streams`] is what the connection owns. It takes frames and calls of the application, and offers data in the order
 //! of RFC 9218; what goes on which path is decided elsewhere.
 
-pub mod assembler;
-pub mod blocks;
-pub mod flow;
-pub mod message;
-pub mod outstanding;
-pub mod priority;
-pub mod range_map;
-pub mod receive;
-pub mod receive_state;
-pub mod send;
-pub mod send_buffer;
-pub mod send_state;
-pub mod short_queue;
-pub mod sorted_queue;
-pub mod streams;
-pub mod table;
+pub(crate) mod assembler;
+pub(crate) mod blocks;
+pub(crate) mod flow;
+pub(crate) mod message;
+pub(crate) mod outstanding;
+pub(crate) mod priority;
+pub(crate) mod range_map;
+pub(crate) mod receive;
+pub(crate) mod receive_state;
+pub(crate) mod send;
+pub(crate) mod send_buffer;
+pub(crate) mod send_state;
+pub(crate) mod short_queue;
+pub(crate) mod sorted_queue;
+pub(crate) mod streams;
+pub(crate) mod table;
 
 pub use crate::wire::stream_id::{Direction, StreamId};
 pub use priority::SendOrder;
-pub use streams::{Offer, ReadError, ReadOutcome, StreamEvent, StreamLimits, Streams, WriteError};
+pub use short_queue::ShortQueue;
+pub use streams::{Accounts, Offer, ReadError, ReadOutcome, StreamEvent, StreamLimits, Streams, WriteError};

@@ -33,6 +33,7 @@ impl<T: Copy + PartialEq> RangeMap<T> {
     }
 
     /// Number of ranges.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.ranges.len()
     }

@@ -109,11 +109,6 @@ impl SendHalf {
         self.credit.raise(limit);
     }
 
-    /// The limit of the peer.
-    pub fn limit(&self) -> u64 {
-        self.credit.limit()
-    }
-
     /// Returns the number of bytes that [`Self::write`] takes, if `capacity` bytes may be buffered.
     pub fn writable(&self, capacity: usize) -> Result<usize, WriteError> {
         self.check_open()?;

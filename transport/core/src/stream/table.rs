@@ -84,6 +84,7 @@ impl<T> Table<T> {
     }
 
     /// Returns the number of values that there is memory for.
+    #[cfg(test)]
     pub fn capacity(&self) -> usize {
         self.blocks.iter().map(|block| block.places.capacity()).sum()
     }

@@ -5,14 +5,14 @@
 
 pub mod client_hello;
 pub mod connection_id;
-pub mod cursor;
+pub(crate) mod cursor;
 pub mod frame;
 pub mod grease;
 pub mod header;
-pub mod level;
+pub(crate) mod level;
 pub mod overhead;
-pub mod packet_number;
-pub mod stream_id;
+pub(crate) mod packet_number;
+pub(crate) mod stream_id;
 pub mod transport_parameters;
 pub mod varint;
 pub mod version;

@@ -1,11 +1,11 @@
 //! The handshake of a connection: set-up, keys, versions, 0-RTT, and the attempts that follow each other.
 
-pub mod establish;
-pub mod key_update;
-pub mod setup;
-pub mod succession;
-pub mod versions;
-pub mod zero_rtt;
+pub(crate) mod establish;
+pub(crate) mod key_update;
+pub(crate) mod setup;
+pub(crate) mod succession;
+pub(crate) mod versions;
+pub(crate) mod zero_rtt;
 
 use crate::handshake::Handshake;
 use crate::path::paths::Paths;

@@ -1,10 +1,10 @@
 //! The paths of a connection: opened, moved, watched and abandoned.
 
-pub mod failover;
-pub mod hints;
-pub mod maintenance;
-pub mod migration;
-pub mod multipath;
-pub mod path_use;
-pub mod preferred;
-pub mod shared_bottleneck;
+pub(crate) mod failover;
+pub(crate) mod hints;
+pub(crate) mod maintenance;
+pub(crate) mod migration;
+pub(crate) mod multipath;
+pub(crate) mod path_use;
+pub(crate) mod preferred;
+pub(crate) mod shared_bottleneck;

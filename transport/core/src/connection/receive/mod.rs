@@ -1,7 +1,7 @@
 //! From datagrams to frames: splitting, opening, and telling what is ignored from what closes the connection.
 
-pub mod ack_processing;
-pub mod dispatch;
+pub(crate) mod ack_processing;
+pub(crate) mod dispatch;
 
 use crate::PathId;
 use crate::connection::{Connection, Datagram, Ecn, FourTuple, Role};

@@ -1,20 +1,20 @@
 //! From frames to datagrams: preparing packets, the one place that writes frames, and sealing.
 
-pub mod acknowledge;
-pub mod buffer_pool;
-pub mod close;
-pub mod control;
-pub mod frame_scheduler;
-pub mod grease;
-pub mod interest;
-pub mod long_packets;
-pub mod mtu_discovery;
-pub mod packet_builder;
-pub mod path_frames;
-pub mod scheduler_slot;
-pub mod transmission_round;
-pub mod transmit_queue;
-pub mod zero_rtt;
+pub(crate) mod acknowledge;
+pub(crate) mod buffer_pool;
+pub(crate) mod close;
+pub(crate) mod control;
+pub(crate) mod frame_scheduler;
+pub(crate) mod grease;
+pub(crate) mod interest;
+pub(crate) mod long_packets;
+pub(crate) mod mtu_discovery;
+pub(crate) mod packet_builder;
+pub(crate) mod path_frames;
+pub(crate) mod scheduler_slot;
+pub(crate) mod transmission_round;
+pub(crate) mod transmit_queue;
+pub(crate) mod zero_rtt;
 
 use crate::connection::activity::Activity;
 use crate::connection::close::Closing;

@@ -139,6 +139,7 @@ impl PathIds {
         self.usage = Use::Open;
     }
 
+    #[cfg(test)]
     pub(super) fn has_unused(&self) -> bool {
         match self.usage {
             Use::NotYet => !self.active.is_empty(),

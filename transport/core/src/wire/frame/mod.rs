@@ -1,22 +1,22 @@
 //! Frames (RFC 9000 §19, RFC 9221 §4, RFC 10069 §4): one file per family, one table for all.
 
-pub mod ack;
-pub mod ack_frequency;
-pub mod close;
-pub mod connection_id;
-pub mod crypto;
-pub mod datagram;
+pub(crate) mod ack;
+pub(crate) mod ack_frequency;
+pub(crate) mod close;
+pub(crate) mod connection_id;
+pub(crate) mod crypto;
+pub(crate) mod datagram;
 mod decode_error;
 mod flow;
-pub mod path;
-pub mod path_hints;
+pub(crate) mod path;
+pub(crate) mod path_hints;
 mod reader;
 #[macro_use]
 mod rows;
 #[cfg(test)]
 pub(crate) mod samples;
 mod sink;
-pub mod stream;
+pub(crate) mod stream;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -27,7 +27,10 @@ pub use ack_frequency::AckFrequency;
 pub use close::ConnectionClose;
 pub use connection_id::NewConnectionId;
 pub use crypto::Crypto;
-pub use path::Status;
+pub use path::{
+    APPLICATION_ABANDON_PATH, NO_CID_AVAILABLE_FOR_PATH, PATH_RESOURCE_LIMIT_REACHED, PATH_UNSTABLE_OR_POOR,
+    Status,
+};
 pub use path_hints::PathHints;
 pub use reader::FrameReader;
 pub use stream::{ResetStream, StopSending, Stream};

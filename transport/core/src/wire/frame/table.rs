@@ -318,7 +318,7 @@ frames! {
         PathAbandon struct {
             /// The path.
             path: PathId,
-            /// The reason: a code of [`path`](mod@path), of RFC 9000 §20.1, or one that is not known here.
+            /// The reason: a code of RFC 10069 §4.2, of RFC 9000 §20.1, or one that is not known here.
             error: u64,
         } {
             types: [PATH_ABANDON = 0x3e75 as "path_abandon" in OneRtt],
