@@ -274,7 +274,8 @@ impl Encoder {
     fn refresh(&mut self, absolute: u64, open: &Open) {
         let Some(field) = self.table.get(absolute).cloned() else { return };
         let size = size(&field.name, &field.value);
-        let is_full = self.table.size() + size > self.table.capacity();
+        // Early enough that nothing has to give way for it: an entry that is in use keeps its place.
+        let is_full = self.table.size() > self.table.capacity() / 4 * 3;
         let entries = self.table.inserted() - self.table.oldest();
         if !is_full || absolute - self.table.oldest() >= entries / 4 {
             return;
