@@ -8,6 +8,8 @@ use crate::commands::get::GetArguments;
 #[cfg(target_os = "linux")]
 use crate::commands::inside::InsideArguments;
 use crate::commands::lab::LabArguments;
+#[cfg(unix)]
+use crate::commands::paths::PathsArguments;
 use crate::commands::proxy::ProxyArguments;
 #[cfg(target_os = "linux")]
 use crate::commands::run::RunArguments;
@@ -54,6 +56,9 @@ pub(crate) enum Command {
     Gateway(Box<GatewayArguments>),
     /// Carry what local programs ask for to a gateway, over all channels (HTTP, HTTPS and SOCKS5 proxy)
     Proxy(Box<ProxyArguments>),
+    /// Show the paths of the proxies and tunnels that run: state, rate, delay, loss, bytes, price, budget
+    #[cfg(unix)]
+    Paths(Box<PathsArguments>),
     /// Put emulated channels between UDP programs
     Emulate(Box<EmulateArguments>),
     /// Run a command in a network of its own, behind emulated channels

@@ -72,6 +72,8 @@ fn perform(command: Command, console: Console) -> Result<(), Failure> {
             Command::Get(get) => commands::get::run(get, console).await,
             Command::Gateway(gateway) => commands::gateway::run(gateway, console).await,
             Command::Proxy(proxy) => commands::proxy::run(proxy, console).await,
+            #[cfg(unix)]
+            Command::Paths(paths) => commands::paths::run(paths).await,
             Command::Emulate(emulate) => commands::emulate::run(emulate, console).await,
             Command::Demo(demo) => commands::demo::run(demo, console).await,
             Command::Lab(lab) => tokio::task::block_in_place(|| commands::lab::run(&lab, console)),

@@ -7,6 +7,8 @@
 pub mod arguments;
 pub mod channels;
 pub mod client;
+#[cfg(unix)]
+pub mod control;
 pub mod descriptors;
 pub mod duration;
 pub mod failure;

@@ -54,11 +54,7 @@ pub fn figures(connection: &Connection) -> Vec<PathFigures> {
 
 fn figures_of(path: PathInfo, frames: &[hvq::transport::connection::FrameCounter]) -> PathFigures {
     let counters = path.stats.counters;
-    let state = match path.state {
-        hvq::PathState::Validating => "validating",
-        hvq::PathState::Validated => "validated",
-        hvq::PathState::Silent => "silent",
-    };
+    let state = state_name(path.state);
     let frames = frames.iter().filter(|frame| frame.path == path.id).map(|frame| {
         (
             frame.kind,
@@ -79,6 +75,15 @@ fn figures_of(path: PathInfo, frames: &[hvq::transport::connection::FrameCounter
         congestion: path.stats.controller,
         window: path.stats.window,
         frames: frames.collect(),
+    }
+}
+
+/// The name of a path's state in output for programs.
+pub(crate) const fn state_name(state: hvq::PathState) -> &'static str {
+    match state {
+        hvq::PathState::Validating => "validating",
+        hvq::PathState::Validated => "validated",
+        hvq::PathState::Silent => "silent",
     }
 }
 

@@ -9,6 +9,7 @@ use hvq_emulation::tun::program;
 use hvq_emulation::tun::shell::{NamespacePair, Plan, Route};
 use hvq_emulation::tun::wiring;
 use hvq_program::client::Target;
+use hvq_program::control::{self, ControlSocket, ProgramStatus};
 use hvq_program::failure::{Exit, Failure, OrFail, exit_of};
 use hvq_program::output::Console;
 use hvq_program::path_choice::PathChoice;
@@ -87,7 +88,7 @@ impl Tunnel {
             )
         })?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let (endpoint, client) = runtime.block_on(self.open(console))?;
+        let (endpoint, client, control) = runtime.block_on(self.open(console))?;
         wiring::apply(source.namespace(), &self.packets.wiring(&client))
             .or_fail(Exit::Runtime, || "cannot set up the device".to_owned())?;
         let addresses = client.addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -101,13 +102,14 @@ impl Tunnel {
                 0
             }
         };
+        drop(control);
         endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
         let _late = runtime.block_on(async { tokio::time::timeout(GOODBYE, endpoint.wait_idle()).await });
         runtime.shutdown_background();
         Ok(code)
     }
 
-    async fn open(&self, console: Console) -> Result<(Endpoint, Client), Failure> {
+    async fn open(&self, console: Console) -> Result<(Endpoint, Client, Option<ControlSocket>), Failure> {
         let target = &self.target;
         let endpoint = Endpoint::client(&[])?;
         let approach = target.approach(&self.paths).await?;
@@ -124,14 +126,21 @@ impl Tunnel {
             let failed: Result<(), _> = Err(error);
             failed.or_fail(exit, || format!("cannot connect to {}", target.host)).expect_err("it is an error")
         })?;
-        if approach.manage_aloud(&connection, console).await.is_none() {
+        let manager = approach.manage_aloud(&connection, console).await;
+        if manager.is_none() {
             open_others(&connection).await;
         }
         let authority = format!("{}:{}", target.host, target.port);
+        let control = {
+            let (connection, peer, paths) = (connection.clone(), authority.clone(), self.paths.clone());
+            control::announce("tunnel", console, move || {
+                ProgramStatus::of(("tunnel", &peer), &paths, Some(&connection), manager.as_deref())
+            })
+        };
         let client = Client::open(connection, &authority, self.token.as_deref())
             .await
             .or_fail(Exit::Connection, || format!("no tunnel from {}", target.host))?;
-        Ok((endpoint, client))
+        Ok((endpoint, client, control))
     }
 
     /// Carries packets until the tunnel ends or somebody stops it. SIGHUP has the rules about links read again.

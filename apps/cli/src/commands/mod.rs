@@ -8,6 +8,8 @@ pub(crate) mod get;
 #[cfg(target_os = "linux")]
 pub(crate) mod inside;
 pub(crate) mod lab;
+#[cfg(unix)]
+pub(crate) mod paths;
 pub(crate) mod proxy;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;

@@ -196,9 +196,24 @@ pub(crate) async fn run(arguments: Box<ProxyArguments>, console: Console) -> Res
         }
         console.say(format!("hvq: warning: {} (it is tried again with each request)", failure.line()));
     }
+    #[cfg(unix)]
+    let _control = {
+        let link = link.clone();
+        hvq_program::control::announce("proxy", console, move || link.status())
+    };
     publication.publish()?;
-    let address = proxy.local_addr();
-    if arguments.format.json {
+    tell(proxy.local_addr(), &link, arguments.format, console)?;
+    while signals.request().await == Request::Reload {
+        chosen.reload_aloud(console);
+    }
+    proxy.stop().await;
+    logs.finish(console);
+    Ok(())
+}
+
+/// Says that programs may come to `address`.
+fn tell(address: SocketAddr, link: &Link, format: Format, console: Console) -> Result<(), Failure> {
+    if format.json {
         let way = |path: PathInfo| {
             let tuple = path.stats.tuple;
             json!({ "name": path.name, "local": tuple.local, "remote": tuple.remote })
@@ -208,11 +223,6 @@ pub(crate) async fn run(arguments: Box<ProxyArguments>, console: Console) -> Res
     } else {
         console.say(format!("listening on {address} (HTTP, SOCKS5); browsers: http://{address}/proxy.pac"));
     }
-    while signals.request().await == Request::Reload {
-        chosen.reload_aloud(console);
-    }
-    proxy.stop().await;
-    logs.finish(console);
     Ok(())
 }
 

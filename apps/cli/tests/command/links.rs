@@ -88,3 +88,57 @@ fn a_proxy_reads_its_rules_again_and_keeps_them_if_the_file_is_wrong() {
     proxy.interrupt();
     assert_eq!(proxy.wait().0, 0, "SIGHUP ends nothing");
 }
+
+#[cfg(unix)]
+#[test]
+fn the_paths_of_a_running_proxy_are_told_to_its_user_alone_and_none_are_once_it_ended() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let certificate = folder.path().join("certificate.pem");
+    let server = Running::serve(folder.path(), &certificate, &[]);
+    let gateway = format!("localhost:{}", server.address(0).port());
+    let paths =
+        |more: &[&str]| hvq().arg("paths").args(more).env("XDG_RUNTIME_DIR", folder.path()).output().unwrap();
+    let output = paths(&[]);
+    assert_eq!(code(&output), 1);
+    assert!(said(&output).contains("no hvq proxy or tunnel of this user runs"), "{}", said(&output));
+
+    let proxy = Running::of(
+        hvq()
+            .args(["proxy", "--json", "--listen", "127.0.0.1:0", "--gateway", &gateway])
+            .args(["--rule", "any=metered,budget=1GB/day,price=3", "--cacert", certificate.to_str().unwrap()])
+            .env("XDG_RUNTIME_DIR", folder.path()),
+    );
+    let socket = folder.path().join(format!("hvq/proxy-{}.sock", proxy.id()));
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&socket), mode(socket.parent().unwrap())), (0o600, 0o700));
+    let status = json(&paths(&["--json"]));
+    assert_eq!(
+        (&status["program"], &status["peer"]),
+        (&"proxy".into(), &gateway.as_str().into()),
+        "{status}"
+    );
+    let path = &status["paths"][0];
+    assert_eq!(
+        (&path["name"], &path["state"], &path["price"]),
+        (&"lo".into(), &"validated".into(), &3.into())
+    );
+    assert_eq!(path["budget"]["budget"], "1GB/day", "{status}");
+    assert!(path["bytes_sent"].as_u64() > Some(1_000) && path["rtt_ms"].as_f64() > Some(0.0), "{status}");
+    assert!(status["unused"].as_array().unwrap().iter().all(|link| link["name"] != "lo"), "{status}");
+
+    let number = proxy.id().to_string();
+    let text = String::from_utf8(paths(&["--process", &number]).stdout).unwrap();
+    assert!(text.contains(&format!("hvq proxy (process {number}) is connected to {gateway}")), "{text}");
+    assert!(text.contains("were spent of 1GB/day"), "{text}");
+    assert_eq!(code(&paths(&["--process", "1"])), 1);
+
+    proxy.interrupt();
+    assert_eq!(proxy.wait().0, 0);
+    assert!(!socket.exists(), "it is left behind");
+    assert_eq!(code(&paths(&[])), 1);
+    // One that was killed leaves its socket, at which nobody answers.
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    assert_eq!(code(&paths(&[])), 1);
+    assert!(!socket.exists(), "nobody can answer there");
+}

@@ -11,9 +11,11 @@ use http::{HeaderValue, Request};
 use hvq::transport::datagram::DatagramStats;
 use hvq::{
     ClientConfig, ConnectError, ConnectOptions, Connection, ConnectionError, Destination, Endpoint, PathInfo,
-    PathManagerEvent, PathOptions,
+    PathManager, PathManagerEvent, PathOptions,
 };
 use hvq_h3::{Datagrams, OpenStreams, Priorities};
+#[cfg(unix)]
+use hvq_program::control::ProgramStatus;
 use hvq_program::path_choice::{ApproachError, Notice, PathChoice};
 use std::future::poll_fn;
 use std::io;
@@ -140,6 +142,8 @@ struct Dialer {
 /// A connection that requests go over. Requests hold on to it, because it ends when nobody does.
 pub(crate) struct Session {
     connection: Connection,
+    /// The manager of its paths, if they follow the links.
+    manager: Option<Arc<PathManager>>,
     requests: SendRequest<OpenStreams, Bytes>,
     priorities: Priorities,
     pub(crate) datagrams: Arc<Datagrams>,
@@ -213,6 +217,17 @@ impl Link {
         session.map(|session| session.connection.paths()).unwrap_or_default()
     }
 
+    /// The status of the proxy for its control socket.
+    #[cfg(unix)]
+    pub fn status(&self) -> ProgramStatus {
+        let session = self.sessions.last();
+        let (connection, manager) = match &session {
+            Some(session) => (Some(&session.connection), session.manager.as_deref()),
+            None => (None, None),
+        };
+        ProgramStatus::of(("proxy", &self.authority()), &self.dialer.options.paths, connection, manager)
+    }
+
     /// Sends the head of a request, which has an authority and neither `host` nor fields about a connection of HTTP/1.1,
     /// with the token.
     pub(crate) async fn open(&self, mut request: Request<()>) -> Result<Open, LinkError> {
@@ -263,7 +278,7 @@ impl Link {
 
 impl Dialer {
     async fn start(&self) -> Result<Session, LinkError> {
-        let connection = self.dial().await?;
+        let (connection, manager) = self.dial().await?;
         let transport = hvq_h3::Connection::new(connection.clone());
         let priorities = transport.priorities();
         let mut builder = h3::client::builder();
@@ -277,11 +292,11 @@ impl Dialer {
             let end = poll_fn(|context| driver.poll_close(context)).await;
             tracing::info!(%end, "the connection to the gateway ended");
         });
-        Ok(Session { connection, requests, priorities, datagrams, past: self.past.clone() })
+        Ok(Session { connection, manager, requests, priorities, datagrams, past: self.past.clone() })
     }
 
     /// Connects to the gateway's addresses in turn, and opens the other paths.
-    async fn dial(&self) -> Result<Connection, LinkError> {
+    async fn dial(&self) -> Result<(Connection, Option<Arc<PathManager>>), LinkError> {
         let GatewayAddress { host, port } = &self.options.gateway;
         let mut last = None;
         let approach = self.options.paths.toward(host, *port).await?;
@@ -300,11 +315,12 @@ impl Dialer {
                 Ok(connection) => {
                     let LinkOptions { unusable, noticed, .. } = self.options;
                     let tell = move |notice| note(notice, unusable, noticed);
-                    if approach.manage(&connection, tell).await.is_none() {
+                    let manager = approach.manage(&connection, tell).await;
+                    if manager.is_none() {
                         let others = connection.remaining_paths().into_iter();
                         others.for_each(|path| open_path(&connection, path, unusable));
                     }
-                    return Ok(connection);
+                    return Ok((connection, manager));
                 }
                 Err(error) => last = Some(error.into()),
             }

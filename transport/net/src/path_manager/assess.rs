@@ -88,6 +88,11 @@ impl Way<'_> {
 }
 
 impl Wanted<'_> {
+    /// The rule of its preferred way, unless that is the default.
+    pub(crate) fn rule(&self) -> Option<String> {
+        self.ways.first().and_then(|way| way.rule).map(Rule::to_string)
+    }
+
     /// The order in which links are preferred: those for use before metered and backup ones, then by the metric of the
     /// system, then the older one.
     fn rank(&self) -> impl Ord + use<> {

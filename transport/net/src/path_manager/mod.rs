@@ -109,14 +109,16 @@ impl PathManagerBuilder {
     /// [pending](Reason::Pending).
     pub fn preview(&self, links: &[Link]) -> PathManagerStatus {
         let assessment = assess(&self.wishes(links, &self.rules, &self.remotes));
-        let wanted = assessment.wanted.iter().map(|wanted| (wanted.link, Reason::Pending));
+        let wanted = assessment.wanted.iter().map(|wanted| (wanted.link, Reason::Pending, wanted.rule()));
+        let unused = assessment.unused.into_iter().map(|(link, reason)| (link, reason, None));
         let mut known: Vec<LinkStatus> = wanted
-            .chain(assessment.unused)
-            .map(|(link, reason)| LinkStatus {
+            .chain(unused)
+            .map(|(link, reason, rule)| LinkStatus {
                 name: link.name.clone(),
                 index: link.index,
                 kind: link.kind,
                 usage: LinkUse::Unused(reason),
+                rule,
             })
             .collect();
         known.sort_by_key(|link| link.index);
@@ -145,10 +147,11 @@ impl PathManagerBuilder {
         let rules = watch::Sender::new(Arc::new(std::mem::take(&mut self.rules)));
         let (publisher, status) = watch::channel(Arc::new(PathManagerStatus::default()));
         let events = broadcast::Sender::new(BACKLOG);
+        let spending = self.spending.clone();
         let mut driver = PathManagerTask::new(connection, self, links, rules.subscribe());
         let pause = driver.step(connection, &publisher);
         let task = tokio::spawn(driver.run(pause, publisher, events.clone()));
-        Ok(PathManager { rules, status, events: events.downgrade(), task: task.abort_handle() })
+        Ok(PathManager { rules, status, events: events.downgrade(), spending, task: task.abort_handle() })
     }
 
     fn wishes<'a>(&'a self, links: &'a [Link], rules: &'a Rules, remotes: &'a [SocketAddr]) -> Wishes<'a> {
@@ -176,6 +179,7 @@ pub struct PathManager {
     rules: watch::Sender<Arc<Rules>>,
     status: watch::Receiver<Arc<PathManagerStatus>>,
     events: broadcast::WeakSender<PathManagerEvent>,
+    spending: Spending,
     task: AbortHandle,
 }
 
@@ -204,6 +208,11 @@ impl PathManager {
         let mut status = self.status.clone();
         let found = status.wait_for(|status| such(status)).await;
         found.ok().map(|status| status.clone())
+    }
+
+    /// Bytes that `rule` has spent in the day or month of `budget` that it is now.
+    pub fn spent(&self, rule: &str, budget: Budget) -> u64 {
+        self.spending.spent(rule, budget, calendar())
     }
 
     /// Puts other rules in the place of those that hold; paths follow at once.

@@ -301,18 +301,19 @@ impl Planner {
 
     /// Says what part each link plays.
     fn describe(&self, draft: &mut Draft<'_>) {
-        let unused = draft.assessment.unused.iter().map(|(link, reason)| (*link, reason.clone()));
+        let unused = draft.assessment.unused.iter().map(|(link, reason)| (*link, reason.clone(), None));
         let wanted = draft.assessment.wanted.iter().map(|wanted| {
             let link = wanted.link;
-            (link, self.reason(link.index, draft.situation))
+            (link, self.reason(link.index, draft.situation), wanted.rule())
         });
         let mut links: Vec<LinkStatus> = wanted
             .chain(unused)
-            .map(|(link, reason)| LinkStatus {
+            .map(|(link, reason, rule)| LinkStatus {
                 name: link.name.clone(),
                 index: link.index,
                 kind: link.kind,
                 usage: self.usage(link.index, draft.situation).unwrap_or(LinkUse::Unused(reason)),
+                rule,
             })
             .collect();
         links.sort_by_key(|link| link.index);

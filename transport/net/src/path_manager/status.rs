@@ -95,6 +95,8 @@ pub struct LinkStatus {
     pub kind: LinkKind,
     /// The part that it plays.
     pub usage: LinkUse,
+    /// The rule by which it is used; `None` for the default, and for a link that is of no use.
+    pub rule: Option<String>,
 }
 
 /// A snapshot of the links and rules as the manager sees them.
