@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help wheel mutants prove memory admission fresh attacks chaos live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
+.PHONY: help wheel mutants prove memory admission fresh attacks chaos failover live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,11 @@ chaos: prepare-chaos ## take interfaces away under a stream of requests in netwo
 	@echo "chaos: building (a few minutes the first time), then about seven minutes"
 	@cargo build -p hvq-cli
 	@scripts/chaos.sh "$(TARGET)/debug/hvq" $(or $(ARGS),--jobs 8 --write docs/results/chaos.md)
+
+failover: prepare-chaos ## fail one of two links in network namespaces a hundred times each way, put the gaps into docs/results (2.5 hours; ARGS="--trials 4")
+	@echo "failover: building (a few minutes the first time), then about 2.5 hours"
+	@cargo build --release -p hvq-cli
+	@"$(TARGET)/release/hvq" lab failover $(or $(ARGS),--write docs/results/failover.md --figure data/failover.svg)
 
 test: prepare-test ## format check, lints, documentation and all tests
 	@echo "test 1/4: format"

@@ -14,6 +14,8 @@ pub mod chaos;
 pub mod demo;
 #[cfg(target_os = "linux")]
 pub mod error;
+#[cfg(target_os = "linux")]
+pub mod failover;
 pub mod interruption;
 #[cfg(target_os = "linux")]
 pub mod load;

@@ -6,6 +6,8 @@ mod captures;
 mod channels;
 #[cfg(target_os = "linux")]
 mod chaos;
+#[cfg(target_os = "linux")]
+mod failover;
 mod files;
 mod gateway;
 mod hostile_serve;

@@ -31,6 +31,10 @@ pub(crate) enum Change {
     DropDownwards,
     /// Both directions pass again.
     Pass,
+    /// A hundredth of the rate is left.
+    Slow,
+    /// The rate is limited as it is without a fault.
+    Fast,
 }
 
 /// A change at a time since the beginning of the event.

@@ -10,8 +10,8 @@
 //! `ip` command. Packets of one direction are dropped by a neighbour entry with an address that no interface has: senders
 //! notice nothing, as on a radio.
 
-mod event;
-mod network;
+pub(crate) mod event;
+pub(crate) mod network;
 mod programs;
 mod stream;
 

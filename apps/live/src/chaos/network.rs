@@ -8,11 +8,16 @@ use hvq_emulation::tun::shell::{NamespacePair, Plan, Route};
 use hvq_emulation::tun::wiring;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd};
+use std::process::Command;
 
 /// An address of the hardware that no interface has (locally administered, IEEE 802).
 const NOBODY: &str = "02:00:00:00:00:99";
 /// The address of the far end that both channels lead to.
 pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+/// The rate of a link that is limited.
+const RATE: &str = "20mbit";
+/// A hundredth of it.
+const CREEP: &str = "200kbit";
 /// The largest packet.
 const MTU: u16 = 1_500;
 
@@ -125,11 +130,27 @@ impl Network {
             ),
             Change::DropUpwards => set(near, &[deafen(line.far())]),
             Change::DropDownwards => set(far, &[deafen(line.near())]),
+            Change::Slow => self.limit(line, CREEP),
+            Change::Fast => self.limit(line, RATE),
             Change::Pass => {
                 set(near, &[format!("neighbour flush dev {device} nud permanent")])?;
                 set(far, &[format!("neighbour flush dev {device} nud permanent")])
             }
         }
+    }
+
+    /// Limits both directions of `line` to `rate`, behind a queue of 64 kB.
+    fn limit(&self, line: Line, rate: &str) -> Result<(), LiveError> {
+        let words = format!("qdisc replace dev {} root tbf rate {rate} burst 16kb limit 64kb", line.device());
+        for namespace in [self.namespaces.near(), self.namespaces.far()] {
+            let run = || Command::new("tc").args(words.split(' ')).output();
+            let output = namespace.within(run).and_then(|output| output).map_err(cannot("limit a link"))?;
+            if !output.status.success() {
+                let says = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                return Err(LiveError::Program { program: "tc", says });
+            }
+        }
+        Ok(())
     }
 
     /// Makes a pair of interfaces with their addresses.

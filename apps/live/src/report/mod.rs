@@ -2,6 +2,7 @@
 
 mod bars;
 mod chaos;
+mod failover;
 mod load;
 mod programs;
 mod table;
@@ -13,6 +14,7 @@ use crate::load::endurance::Turn;
 use crate::programs::ProgramOutcome;
 use crate::web::{BrowserLoad, Expected};
 pub use chaos::markdown as chaos;
+pub use failover::{figure as failover_figure, markdown as failover};
 use hvq_lab::report::page::{ReportPage, note, section};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -5,6 +5,8 @@ mod chaos;
 mod controllers;
 mod experiments;
 #[cfg(target_os = "linux")]
+mod failover;
+#[cfg(target_os = "linux")]
 mod live;
 mod outages;
 mod pages;
@@ -50,6 +52,9 @@ enum Experiment {
     /// Real interfaces that go and come: the longest gap of a stream of requests by event and policy
     #[cfg(target_os = "linux")]
     Chaos(chaos::ChaosArguments),
+    /// Failover in figures: for how long requests, a download and datagrams stand still when a link fails
+    #[cfg(target_os = "linux")]
+    Failover(failover::FailoverArguments),
     /// Run experiments that are described in files: the figures and tables of the papers, and our own
     Run(ExperimentsArguments),
     /// Put together the results of several machines, each of which ran a share
@@ -66,7 +71,7 @@ enum Experiment {
 #[cfg(target_os = "linux")]
 pub(crate) fn prepare(arguments: &LabArguments) -> Result<(), Failure> {
     match &arguments.experiment {
-        Experiment::Chaos(_) => chaos::prepare(),
+        Experiment::Chaos(_) | Experiment::Failover(_) => chaos::prepare(),
         _ => Ok(()),
     }
 }
@@ -82,6 +87,8 @@ pub(crate) fn run(arguments: &LabArguments, console: Console) -> Result<(), Fail
         Experiment::Live(arguments) => live::run(arguments, console),
         #[cfg(target_os = "linux")]
         Experiment::Chaos(arguments) => chaos::run(arguments, console),
+        #[cfg(target_os = "linux")]
+        Experiment::Failover(arguments) => failover::run(arguments, console),
         Experiment::Run(arguments) => experiments::run(arguments, console),
         Experiment::Merge(arguments) => experiments::join(arguments, console),
         Experiment::Show(arguments) => experiments::show(arguments, console),
