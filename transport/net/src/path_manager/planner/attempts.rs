@@ -1,6 +1,6 @@
 //! The attempts at each link: their number is bounded, whatever the links do.
 
-use crate::{Link, LinkState};
+use crate::{Link, LinkRoute, LinkState};
 use hvq_transport::time::Instant;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
@@ -24,6 +24,8 @@ pub(super) struct Attempts {
 struct History {
     /// The addresses that it has while it is up.
     addresses: Vec<IpNet>,
+    /// The routes through it while it is up.
+    routes: Vec<LinkRoute>,
     /// The time at which it became usable, if it is.
     usable_since: Option<Instant>,
     /// The time before which there is no further attempt.
@@ -36,8 +38,8 @@ struct History {
 }
 
 impl Attempts {
-    /// Takes note of `links`. An attempt may be made at once at those that came up, or have other addresses. Returns those
-    /// that were known and came up again.
+    /// Takes note of `links`. An attempt may be made at once at those that came up, have other addresses or got another route:
+    /// an interface that comes up has its routes a moment later. Returns those that were known and came up again, or got a route.
     pub(super) fn follow(&mut self, links: &[Link], now: Instant) -> Vec<u32> {
         self.links.retain(|index, _| links.iter().any(|link| link.index == *index));
         let mut revived = Vec::new();
@@ -48,15 +50,24 @@ impl Attempts {
             if !is_usable {
                 history.usable_since = None;
                 history.addresses.clear();
-            } else if history.addresses != link.addresses {
-                history.addresses.clone_from(&link.addresses);
-                if is_known && history.usable_since.is_none() {
+                history.routes.clear();
+                continue;
+            }
+            let is_new = |route: &LinkRoute| !history.routes.contains(route);
+            let is_readdressed = history.addresses != link.addresses;
+            let is_routed = link.routes.iter().any(is_new);
+            if is_readdressed || is_routed {
+                if is_known && (is_routed || history.usable_since.is_none()) {
                     revived.push(link.index);
                 }
-                history.usable_since = Some(now);
+                if is_readdressed {
+                    history.usable_since = Some(now);
+                }
                 history.failures = 0;
                 history.not_before = history.last.map_or(now, |last| last + SPACING);
             }
+            history.addresses.clone_from(&link.addresses);
+            history.routes.clone_from(&link.routes);
         }
         revived
     }
@@ -159,6 +170,24 @@ mod tests {
             }
         }
         assert!((15..=20).contains(&made), "{made} attempts in ten seconds");
+    }
+
+    #[test]
+    fn a_link_whose_route_comes_after_it_is_up_is_asked_again_at_once() {
+        let mut attempts = Attempts::default();
+        let routed = Shape::new(2, "wlan0").link();
+        let up = Link { routes: Vec::new(), ..routed.clone() };
+        let down =
+            Link { state: LinkState::Down, addresses: Vec::new(), routes: Vec::new(), ..routed.clone() };
+        attempts.follow(std::slice::from_ref(&routed), at(0));
+        attempts.follow(&[down], at(1_000));
+        assert_eq!(attempts.follow(&[up], at(3_000)), [2], "it came up");
+        attempts.begin(2, at(3_000));
+        attempts.fail(2, "no route".to_owned(), at(3_001));
+        assert_eq!(attempts.next(2, at(3_001)), Some(at(4_001)));
+        assert_eq!(attempts.follow(std::slice::from_ref(&routed), at(3_020)), [2], "it has a route");
+        assert_eq!(attempts.next(2, at(3_020)), Some(at(3_000) + SPACING));
+        assert!(attempts.follow(&[routed], at(3_040)).is_empty(), "nothing is new");
     }
 
     #[test]
