@@ -36,6 +36,8 @@ struct Size {
     datagrams: &'static [u16],
     handshakes: u32,
     requests: u32,
+    /// Connections that receive at the same time, and the bytes of each.
+    many: (u32, u64),
     connections: u32,
     pipe: pipe::Effort,
     decisions: decisions::Effort,
@@ -49,6 +51,7 @@ const QUICK: Size = Size {
     datagrams: &[1200],
     handshakes: 100,
     requests: 5_000,
+    many: (50, 256 << 10),
     connections: 200,
     pipe: pipe::Effort { bytes: 32 << 20, handshakes: 100, requests: 10_000 },
     decisions: decisions::Effort { batches: 5, batch: Duration::from_millis(10) },
@@ -62,6 +65,7 @@ const FULL: Size = Size {
     datagrams: &[1200, 1350, 1452],
     handshakes: 1_000,
     requests: 100_000,
+    many: (1_000, 256 << 10),
     connections: 2_000,
     pipe: pipe::Effort { bytes: 256 << 20, handshakes: 1_000, requests: 200_000 },
     decisions: decisions::Effort { batches: 25, batch: Duration::from_millis(40) },
@@ -90,6 +94,8 @@ impl Effort {
         for (at_once, share) in REQUESTS_AT_ONCE {
             add(Part::Requests, Job::Requests { count: size.requests / share, at_once }, Way::Loopback);
         }
+        let (connections, bytes) = size.many;
+        add(Part::Many, Job::Many { connections, bytes }, Way::Loopback);
         add(Part::Memory, Job::Idle { connections: size.connections }, Way::Loopback);
         let or_nothing = |part, count| if arguments.wants(part) { count } else { 0 };
         Self {
@@ -132,6 +138,7 @@ fn is_able(contender: Contender, job: Job, way: Way) -> bool {
     match (job, way) {
         (_, Way::Channels) => matches!(contender, Contender::Hvq | Contender::HvqTwoPaths),
         (Job::Bulk { .. } | Job::Idle { .. }, _) => true,
+        (Job::Many { .. }, _) => !matches!(contender, Contender::HvqTwoPaths | Contender::Quiche),
         _ => contender != Contender::HvqTwoPaths,
     }
 }

@@ -15,6 +15,14 @@ pub enum Measure {
     BulkSender(u16),
     /// CPU seconds of the receiver for a GiB.
     BulkReceiver(u16),
+    /// Throughput of so many connections together, in Mbit/s.
+    ManyRate(u32),
+    /// CPU seconds of their sender for a GiB.
+    ManySender(u32),
+    /// CPU seconds of their receiver for a GiB.
+    ManyReceiver(u32),
+    /// Packets of a hundred datagrams that their sender declared lost.
+    ManyLost(u32),
     /// Goodput through emulated channels, as a share of the sum of their rates.
     Channels,
     /// CPU seconds of both ends in the pipe for a GiB.
@@ -47,10 +55,14 @@ impl Measure {
     /// Digits behind the point.
     pub fn digits(self) -> usize {
         match self {
-            Self::BulkSender(_) | Self::BulkReceiver(_) | Self::PipeTransfer => 2,
+            Self::BulkSender(_)
+            | Self::BulkReceiver(_)
+            | Self::ManySender(_)
+            | Self::ManyReceiver(_)
+            | Self::PipeTransfer => 2,
             Self::RequestP99(_) => 3,
             Self::Channels => 3,
-            Self::Memory => 1,
+            Self::Memory | Self::ManyLost(_) => 1,
             _ => 0,
         }
     }
@@ -63,6 +75,10 @@ impl fmt::Display for Measure {
             Self::BulkRate(datagram) => write!(f, "one stream, {datagram}-byte datagrams: Mbit/s"),
             Self::BulkSender(datagram) => write!(f, "sender, {datagram}: CPU s/GiB"),
             Self::BulkReceiver(datagram) => write!(f, "receiver, {datagram}: CPU s/GiB"),
+            Self::ManyRate(connections) => write!(f, "{connections} connections: Mbit/s"),
+            Self::ManySender(connections) => write!(f, "{connections} connections, sender: CPU s/GiB"),
+            Self::ManyReceiver(connections) => write!(f, "{connections} connections, receiver: CPU s/GiB"),
+            Self::ManyLost(connections) => write!(f, "{connections} connections: % of datagrams lost"),
             Self::Channels => write!(f, "goodput ÷ rate of equal emulated channels"),
             Self::PipeTransfer => write!(f, "pipe: CPU s/GiB"),
             Self::DatagramInstructions => write!(f, "pipe: instructions a datagram"),

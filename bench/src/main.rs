@@ -99,6 +99,8 @@ enum Part {
     PipeRequests,
     /// Small requests over loopback: 1, 100 and 400 at a time.
     Requests,
+    /// Transfers on many connections at the same time.
+    Many,
     /// Memory of idle connections.
     Memory,
     /// Scheduling decisions.

@@ -41,6 +41,11 @@ impl Meter {
         Ok(Self { started: Instant::now(), user, system })
     }
 
+    /// Returns the one of the two that began first.
+    pub fn earlier(self, other: Self) -> Self {
+        if self.started <= other.started { self } else { other }
+    }
+
     /// Returns the cost until now.
     pub fn stop(&self) -> Result<Usage> {
         let elapsed = self.started.elapsed().as_secs_f64();

@@ -66,6 +66,9 @@ pub async fn measure(trial: Trial, material: &Material) -> Result<Sample> {
     let task = Task { contender, side: Side::Server, job, datagram, material: material.clone() };
     let patience = match job {
         Job::Bulk { bytes } => Duration::from_secs(20 + bytes / SLOWEST),
+        Job::Many { connections, bytes } => {
+            Duration::from_secs(60 + u64::from(connections) * bytes / SLOWEST)
+        }
         _ => PATIENCE,
     };
     let mut relays = Vec::new();
@@ -119,6 +122,19 @@ impl Sample {
                     figure(Measure::Requests(at_once), f64::from(count) / seconds),
                     figure(Measure::RequestP99(at_once), latency.p99 * 1e3),
                 ]
+            }
+            (Job::Many { connections, bytes }, _) => {
+                let bytes = f64::from(connections) * bytes as f64;
+                let mut figures = vec![
+                    figure(Measure::ManyRate(connections), bytes * 8e-6 / seconds),
+                    figure(Measure::ManySender(connections), self.server.usage.cpu() / bytes * GIB),
+                    figure(Measure::ManyReceiver(connections), self.client.usage.cpu() / bytes * GIB),
+                ];
+                if self.server.datagrams_sent > 0 {
+                    let lost = self.server.packets_lost as f64 / self.server.datagrams_sent as f64;
+                    figures.push(figure(Measure::ManyLost(connections), lost * 100.0));
+                }
+                figures
             }
             (Job::Idle { connections }, _) => {
                 let each = self.server.resident as f64 / f64::from(connections) / 1024.0;

@@ -105,8 +105,12 @@ impl Stack for Hvq {
 
     fn counters(ends: &Ends, connection: &Connection) -> Counters {
         let io = ends.endpoint.io_stats();
-        let packets_lost = connection.stats().paths.iter().map(|path| path.counters.packets_lost).sum();
-        Counters { datagrams_sent: io.datagrams_sent, send_calls: io.send_calls, packets_lost }
+        let paths = connection.stats().paths;
+        Counters {
+            datagrams_sent: paths.iter().map(|path| path.counters.datagrams_sent).sum(),
+            send_calls: io.send_calls,
+            packets_lost: paths.iter().map(|path| path.counters.packets_lost).sum(),
+        }
     }
 }
 
@@ -116,9 +120,9 @@ pub fn server_tls(material: &Material) -> Result<ServerTls> {
     Ok(ServerTls::builder(identity).alpn([ALPN]).build()?)
 }
 
-/// Returns the TLS configuration of a client, which trusts the server's certificate.
+/// Returns the TLS configuration of a client, which trusts the authority of the server's certificate.
 pub fn client_tls(material: &Material, exchange: KeyExchange) -> Result<ClientTls> {
-    let verify = Verify::CaFile(material.certificate.clone());
+    let verify = Verify::CaFile(material.authority.clone());
     let builder = ClientTls::builder().alpn([ALPN]).verify(verify);
     let builder = match exchange {
         KeyExchange::Classical => builder.curves("X25519"),

@@ -1,6 +1,7 @@
-//! The certificate of a run, which is its own authority.
+//! The certificates of a run: an authority's, and the server's.
 
 use anyhow::{Context, Result};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, aws_lc_rs, ring};
 use rustls::pki_types::pem::PemObject;
@@ -11,12 +12,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A certificate and its key, in PEM files that both processes read.
+/// Certificates and the server's key, in PEM files that both processes read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Material {
-    /// The certificate.
+    /// The certificate of the authority, which clients trust.
+    pub authority: PathBuf,
+    /// The server's certificate.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// The private key of the server.
     pub key: PathBuf,
 }
 
@@ -24,13 +27,23 @@ impl Material {
     /// The name that the certificate is for.
     pub const NAME: &'static str = "bench.test";
 
-    /// Makes both and writes them into `folder`.
+    /// Makes all of them and writes them into `folder`.
     pub fn create(folder: &Path) -> Result<Self> {
-        let made = rcgen::generate_simple_self_signed([Self::NAME.to_owned()])?;
-        let material = Self { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") };
-        fs::write(&material.certificate, made.cert.pem())?;
-        fs::write(&material.key, made.signing_key.serialize_pem())?;
-        Ok(material)
+        let mut authority = CertificateParams::new(Vec::new())?;
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        authority.distinguished_name.push(DnType::CommonName, "authority of the benchmark");
+        let authority_key = KeyPair::generate()?;
+        let authority_certificate = authority.self_signed(&authority_key)?;
+        let key = KeyPair::generate()?;
+        let issuer = Issuer::new(authority, authority_key);
+        let certificate = CertificateParams::new([Self::NAME.to_owned()])?.signed_by(&key, &issuer)?;
+        let [authority, leaf, private] =
+            ["authority.pem", "certificate.pem", "key.pem"].map(|name| folder.join(name));
+        fs::write(&authority, authority_certificate.pem())?;
+        fs::write(&leaf, certificate.pem())?;
+        fs::write(&private, key.serialize_pem())?;
+        Ok(Self { authority, certificate: leaf, key: private })
     }
 
     /// The certificate's PEM.
@@ -48,7 +61,7 @@ impl Material {
         self.server(alpn, with_ring())
     }
 
-    /// A client of rustls with `ring` that speaks `alpn` and trusts only this certificate.
+    /// A client of rustls with `ring` that speaks `alpn` and trusts only this authority.
     pub fn rustls_client(&self, alpn: &[u8]) -> Result<rustls::ClientConfig> {
         self.client(alpn, with_ring())
     }
@@ -76,7 +89,7 @@ impl Material {
 
     fn client(&self, alpn: &[u8], provider: CryptoProvider) -> Result<rustls::ClientConfig> {
         let mut roots = rustls::RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(&self.certificate_pem()?)?)?;
+        roots.add(CertificateDer::from_pem_slice(&read(&self.authority)?)?)?;
         let mut tls = rustls::ClientConfig::builder_with_provider(Arc::new(provider))
             .with_protocol_versions(&[&TLS13])?
             .with_root_certificates(roots)

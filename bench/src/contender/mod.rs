@@ -95,6 +95,13 @@ pub enum Job {
         /// The number of requests that are under way at a time.
         at_once: u32,
     },
+    /// The server sends each of many connections so many bytes, all at the same time.
+    Many {
+        /// The number of connections.
+        connections: u32,
+        /// The bytes of each.
+        bytes: u64,
+    },
     /// Connections on which nothing happens.
     Idle {
         /// The number of connections.

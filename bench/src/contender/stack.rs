@@ -74,6 +74,7 @@ pub async fn serve<S: Stack>(task: &Task) -> Result<Account> {
         Job::Bulk { .. } => send::<S>(&endpoint).await,
         Job::Handshakes { count } => greet::<S>(&endpoint, count).await,
         Job::Requests { .. } => answer::<S>(&endpoint).await,
+        Job::Many { connections, .. } => send_many::<S>(&endpoint, connections).await,
         Job::Idle { connections } => hold::<S>(&endpoint, connections).await,
     }
 }
@@ -85,6 +86,9 @@ pub async fn fetch<S: Stack>(task: &Task, to: &[SocketAddr]) -> Result<Account> 
         Job::Bulk { bytes } => receive::<S>(&endpoint, task, to, bytes).await,
         Job::Handshakes { count } => shake_hands::<S>(&endpoint, task, to, count).await,
         Job::Requests { count, at_once } => ask::<S>(&endpoint, task, to, (count, at_once)).await,
+        Job::Many { connections, bytes } => {
+            receive_many::<S>(&endpoint, task, to, (connections, bytes)).await
+        }
         Job::Idle { connections } => idle::<S>(&endpoint, task, to, connections).await,
     }?;
     S::drain(&endpoint).await;
@@ -107,10 +111,16 @@ async fn read_all<S: Stack>(stream: &mut S::Receive) -> Result<(u64, Vec<u8>)> {
 /// soon as it has everything.
 async fn send<S: Stack>(endpoint: &S::Endpoint) -> Result<Account> {
     let mut connection = S::accept(endpoint).await?;
-    let (mut send, mut receive) = S::accept_stream(&mut connection).await?.context("no request came")?;
+    let meter = send_to::<S>(&mut connection, Bytes::from(vec![0x5a; BLOCK])).await?;
+    account(&meter, S::counters(endpoint, &connection))
+}
+
+/// Answers the request on `connection` with parts of `block`, and waits until the client closes it. Returns the time since the
+/// request.
+async fn send_to<S: Stack>(connection: &mut S::Connection, block: Bytes) -> Result<Meter> {
+    let (mut send, mut receive) = S::accept_stream(connection).await?.context("no request came")?;
     let (_, request) = read_all::<S>(&mut receive).await?;
     let meter = Meter::start()?;
-    let block = Bytes::from(vec![0x5a; BLOCK]);
     let mut left = u64::from_be_bytes(request.as_slice().try_into().context("a request has eight bytes")?);
     while left > 0 {
         let part = block.slice(..BLOCK.min(usize::try_from(left).unwrap_or(BLOCK)));
@@ -118,8 +128,59 @@ async fn send<S: Stack>(endpoint: &S::Endpoint) -> Result<Account> {
         S::write(&mut send, part).await?;
     }
     S::finish(&mut send)?;
-    ensure!(S::accept_stream(&mut connection).await?.is_none(), "a second request came");
-    account(&meter, S::counters(endpoint, &connection))
+    ensure!(S::accept_stream(connection).await?.is_none(), "a second request came");
+    Ok(meter)
+}
+
+/// Answers one request on each of `count` connections, and waits for the end of all.
+async fn send_many<S: Stack>(endpoint: &S::Endpoint, count: u32) -> Result<Account> {
+    let block = Bytes::from(vec![0x5a; BLOCK]);
+    let mut connections = JoinSet::new();
+    for _ in 0..count {
+        let (mut connection, block, endpoint) = (S::accept(endpoint).await?, block.clone(), endpoint.clone());
+        connections.spawn_local(async move {
+            let meter = send_to::<S>(&mut connection, block).await?;
+            anyhow::Ok((meter, S::counters(&endpoint, &connection)))
+        });
+    }
+    let (mut first, mut all) = (None::<Meter>, Counters::default());
+    while let Some(end) = connections.join_next().await {
+        let (meter, counters) = end??;
+        all.datagrams_sent += counters.datagrams_sent;
+        all.packets_lost += counters.packets_lost;
+        first = Some(first.map_or(meter, |first| first.earlier(meter)));
+    }
+    account(&first.context("there was no connection")?, all)
+}
+
+/// Opens as many connections as there are to be, then asks for `bytes` on all of them at once.
+async fn receive_many<S: Stack>(
+    endpoint: &S::Endpoint,
+    task: &Task,
+    to: &[SocketAddr],
+    (count, bytes): (u32, u64),
+) -> Result<Account> {
+    let mut connections = Vec::new();
+    for _ in 0..count {
+        connections.push(S::connect(endpoint, task, to).await?);
+    }
+    let meter = Meter::start()?;
+    let mut transfers = JoinSet::new();
+    for connection in connections {
+        transfers.spawn_local(async move {
+            let (mut send, mut receive) = S::open(&connection).await?;
+            S::write(&mut send, Bytes::copy_from_slice(&bytes.to_be_bytes())).await?;
+            S::finish(&mut send)?;
+            let (received, _) = read_all::<S>(&mut receive).await?;
+            ensure!(received == bytes, "{received} bytes arrived instead of {bytes}");
+            S::close(&connection);
+            anyhow::Ok(())
+        });
+    }
+    while let Some(end) = transfers.join_next().await {
+        end??;
+    }
+    account(&meter, Counters::default())
 }
 
 async fn receive<S: Stack>(

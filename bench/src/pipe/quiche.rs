@@ -1,9 +1,11 @@
 //! quiche, which has no sockets of its own.
 
 use super::{BLOCK, PATIENCE};
+use crate::contender::quiche::lent::{self, Connection};
 use crate::contender::{Material, SMALL, quiche as contender};
 use anyhow::{Context, Result, ensure};
-use quiche::{Config, Connection, ConnectionId, Error, RecvInfo};
+use bytes::Bytes;
+use quiche::{Config, ConnectionId, Error, RecvInfo};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// The first stream of the server that goes one way (RFC 9000 §2.1).
@@ -77,10 +79,10 @@ impl super::Pair for Pair {
         self.next_request = 0;
         let id = ConnectionId::from_ref(b"hvq-bench client");
         let (local, remote) = (self.client.address, self.server.address);
-        let connection = quiche::connect(Some(Material::NAME), &id, local, remote, &mut self.client.config)?;
+        let connection = lent::connect(Material::NAME, &id, [local, remote], &mut self.client.config)?;
         self.client.connection = Some(connection);
         let id = ConnectionId::from_ref(b"hvq-bench server");
-        self.server.connection = Some(quiche::accept(&id, None, remote, local, &mut self.server.config)?);
+        self.server.connection = Some(lent::accept(&id, [remote, local], &mut self.server.config)?);
         for _ in 0..PATIENCE {
             self.exchange()?;
             let is_established = |end: &End| end.connection.as_ref().is_some_and(Connection::is_established);
@@ -98,15 +100,15 @@ impl super::Pair for Pair {
         let before = self.server.sent;
         let stream = self.next_stream;
         self.next_stream += NEXT_STREAM;
-        let block = vec![0x5a; BLOCK];
+        let block = Bytes::from(vec![0x5a; BLOCK]);
         let mut taken = vec![0; BLOCK];
         let (mut left, mut received, mut idle) = (bytes, 0, 0);
         while received < bytes {
             let sender = self.server.connection.as_mut().context("connected")?;
             while left > 0 {
                 let part = block.len().min(usize::try_from(left).unwrap_or(block.len()));
-                match sender.stream_send(stream, &block[..part], part as u64 == left) {
-                    Ok(written) => left -= written as u64,
+                match sender.stream_send_zc(stream, block.slice(..part), part as u64 == left) {
+                    Ok((written, _)) => left -= written as u64,
                     Err(Error::Done) => break,
                     Err(error) => return Err(error.into()),
                 }
@@ -126,8 +128,8 @@ impl super::Pair for Pair {
 
     fn ask(&mut self) -> Result<Option<u64>> {
         let connection = self.client.connection.as_mut().context("connected")?;
-        match connection.stream_send(self.next_request, &[0xa5; SMALL], true) {
-            Ok(written) => ensure!(written == SMALL, "a request went out in part"),
+        match connection.stream_send_zc(self.next_request, Bytes::from_static(&[0xa5; SMALL]), true) {
+            Ok((written, _)) => ensure!(written == SMALL, "a request went out in part"),
             Err(Error::Done | Error::StreamLimit) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
@@ -139,7 +141,7 @@ impl super::Pair for Pair {
         let connection = self.server.connection.as_mut().context("connected")?;
         for id in connection.readable() {
             if read_all(connection, id)? {
-                let written = connection.stream_send(id, &[0x5a; SMALL], true)?;
+                let (written, _) = connection.stream_send_zc(id, Bytes::from_static(&[0x5a; SMALL]), true)?;
                 ensure!(written == SMALL, "an answer went out in part");
             }
         }

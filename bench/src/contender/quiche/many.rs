@@ -1,5 +1,6 @@
 //! Many connections on one socket.
 
+use super::lent::{self, Connection};
 use super::port::Port;
 use super::{client_config, server_config};
 use crate::contender::stack::{HANDSHAKES_AT_ONCE, SETTLE, WARM_UP};
@@ -7,7 +8,7 @@ use crate::contender::{Account, Line, Material, Task, say};
 use crate::meter::{Meter, resident};
 use anyhow::{Context, Result};
 use nix::poll::PollFlags;
-use quiche::{Config, Connection, ConnectionId, Error, Header, Type};
+use quiche::{Config, ConnectionId, Error, Header, Type};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -122,8 +123,8 @@ impl Hub {
             self.meter = Some(Meter::start()?);
         }
         let id = self.new_id();
-        let (name, source) = (Some(Material::NAME), ConnectionId::from_ref(&id));
-        let mut connection = quiche::connect(name, &source, self.port.local, to, &mut self.config)?;
+        let (addresses, source) = ([self.port.local, to], ConnectionId::from_ref(&id));
+        let mut connection = lent::connect(Material::NAME, &source, addresses, &mut self.config)?;
         self.port.flush(&mut connection, to)?;
         self.connections.insert(id, (connection, to));
         Ok(())
@@ -199,7 +200,8 @@ impl Hub {
                 }
                 id = self.new_id();
                 let source = ConnectionId::from_ref(&id);
-                let accepted = quiche::accept(&source, None, self.port.local, info.from, &mut self.config)?;
+                let addresses = [self.port.local, info.from];
+                let accepted = lent::accept(&source, addresses, &mut self.config)?;
                 self.connections.insert(id, (accepted, info.from));
             }
             if self.meter.is_none() {

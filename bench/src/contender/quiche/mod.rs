@@ -1,12 +1,12 @@
 //! quiche in a loop around one socket, on one thread.
 //!
-//! The loop is that of quiche's own programs: read until nothing is left, let the connection work, send until nothing is
-//! left, wait. The small examples send each packet alone; this one does as quiche's larger programs do: it fills a
-//! buffer with packets of one size, up to the connection's send quantum, and hands them over in one system call with UDP
-//! segmentation offload. It receives with recvmmsg and coalesced datagrams. Both go through quinn-udp, as those of the
-//! other contenders do. Windows are those that quiche's client program sets by default; pacing is off, because quiche
-//! leaves it to the kernel, which does not pace loopback.
+//! The loop is that of quiche's own server: read a batch, let the connection work, send until nothing is left, wait only if
+//! nothing had arrived. It fills a buffer with packets and hands those of one size over in one system call with UDP
+//! segmentation offload, up to the connection's send quantum. It is lent what it sends. It receives with recvmmsg and coalesced
+//! datagrams. Both go through quinn-udp, as those of the other contenders do. Windows are those that quiche's client program sets
+//! by default; pacing is off, because quiche leaves it to the kernel, which does not pace loopback.
 
+pub mod lent;
 mod many;
 mod port;
 mod requests;
@@ -14,9 +14,11 @@ mod requests;
 use super::{ALPN, Account, BLOCK, Job, Line, Material, REQUEST, STREAMS, Side, Task, say};
 use crate::meter::Meter;
 use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
+use lent::Connection;
 use nix::poll::PollFlags;
 use port::{BATCH, Port};
-use quiche::{Config, Connection, ConnectionId, Error};
+use quiche::{Config, ConnectionId, Error};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -31,6 +33,7 @@ pub fn work(task: &Task) -> Result<Account> {
         (Side::Client(to), Job::Requests { count, at_once }) => requests::ask(task, to, count, at_once),
         (Side::Server, Job::Handshakes { count }) => many::greet(task, count),
         (Side::Client(to), Job::Handshakes { count }) => many::shake_hands(task, only(to)?, count),
+        (_, Job::Many { .. }) => bail!("quiche takes no part in transfers on many connections"),
         (Side::Server, Job::Idle { connections }) => many::hold(task, connections),
         (Side::Client(to), Job::Idle { connections }) => many::idle(task, only(to)?, connections),
     }
@@ -48,7 +51,7 @@ fn accept(task: &Task) -> Result<(Port, Connection, SocketAddr)> {
     port.wait(PollFlags::POLLIN, None)?;
     let (id, from) = port.first_initial()?;
     let config = &mut server_config(&task.material, task.datagram)?;
-    let connection = quiche::accept(&id, None, port.local, from, config)?;
+    let connection = lent::accept(&id, [port.local, from], config)?;
     Ok((port, connection, from))
 }
 
@@ -57,19 +60,19 @@ fn connect(task: &Task, remote: SocketAddr) -> Result<(Port, Connection)> {
     let port = Port::open(task.datagram)?;
     let id = ConnectionId::from_ref(b"hvq-bench client");
     let config = &mut client_config(&task.material, task.datagram)?;
-    let connection = quiche::connect(Some(Material::NAME), &id, port.local, remote, config)?;
+    let connection = lent::connect(Material::NAME, &id, [port.local, remote], config)?;
     Ok((port, connection))
 }
 
 /// Listens, answers one request and waits until the client closes the connection.
 fn serve(task: &Task) -> Result<Account> {
     let (mut port, mut connection, from) = accept(task)?;
-    let block = vec![0x5a; BLOCK];
+    let block = Bytes::from(vec![0x5a; BLOCK]);
     let mut request = Vec::with_capacity(REQUEST);
     let mut started = None;
     let mut left = 0;
     loop {
-        port.receive(&mut connection)?;
+        let has_arrived = port.receive(&mut connection)?;
         if started.is_none() && read_request(&mut connection, &mut request)? {
             left = u64::from_be_bytes(request.as_slice().try_into().context("a request has eight bytes")?);
             started = Some(Meter::start()?);
@@ -83,7 +86,9 @@ fn serve(task: &Task) -> Result<Account> {
             ensure!(left == 0, "the client closed the connection with {left} bytes to send");
             return account(&meter, &port, &connection);
         }
-        port.rest(&mut connection)?;
+        if !has_arrived {
+            port.rest(&mut connection)?;
+        }
     }
 }
 
@@ -96,8 +101,10 @@ fn fetch(task: &Task, to: &[SocketAddr], bytes: u64) -> Result<Account> {
     let mut received = 0;
     loop {
         port.flush(&mut connection, remote)?;
-        port.rest(&mut connection)?;
-        port.receive(&mut connection)?;
+        if !port.receive(&mut connection)? {
+            port.rest(&mut connection)?;
+            continue;
+        }
         ensure!(!connection.is_closed(), "the connection ended: {:?}", connection.peer_error());
         let Some(meter) = &started else {
             if connection.is_established() {
@@ -127,7 +134,7 @@ pub fn server_config(material: &Material, datagram: u16) -> Result<Config> {
 /// Returns the configuration of a client that sends datagrams of `datagram` bytes.
 pub fn client_config(material: &Material, datagram: u16) -> Result<Config> {
     let mut config = config(datagram)?;
-    config.load_verify_locations_from_file(text(&material.certificate)?)?;
+    config.load_verify_locations_from_file(text(&material.authority)?)?;
     config.verify_peer(true);
     Ok(config)
 }
@@ -174,11 +181,11 @@ fn read_request(connection: &mut Connection, request: &mut Vec<u8>) -> Result<bo
 }
 
 /// Writes as much of what is `left` of the answer as the connection takes.
-fn answer(connection: &mut Connection, block: &[u8], left: &mut u64) -> Result<()> {
+fn answer(connection: &mut Connection, block: &Bytes, left: &mut u64) -> Result<()> {
     while *left > 0 {
         let part = block.len().min(usize::try_from(*left).unwrap_or(block.len()));
-        match connection.stream_send(STREAM, &block[..part], part as u64 == *left) {
-            Ok(written) => *left -= written as u64,
+        match connection.stream_send_zc(STREAM, block.slice(..part), part as u64 == *left) {
+            Ok((written, _)) => *left -= written as u64,
             Err(Error::Done) => return Ok(()),
             Err(error) => return Err(error.into()),
         }

@@ -1,12 +1,14 @@
 //! A socket, and batches of datagrams through it.
 
 use super::super::{REQUEST, SOCKET_BUFFER};
+use super::lent::Connection;
 use anyhow::Result;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use quiche::{Connection, ConnectionId, Error, Header, RecvInfo};
+use quiche::{ConnectionId, Error, Header, RecvInfo};
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use std::io::{ErrorKind, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -51,66 +53,70 @@ impl Port {
         Ok((header.dcid.into_owned(), from))
     }
 
-    /// Hands everything that has arrived to the connection.
-    pub fn receive(&mut self, connection: &mut Connection) -> Result<()> {
+    /// Hands what has arrived to the connection, at most one batch: acknowledgements leave between batches. Returns true if there
+    /// was any.
+    pub fn receive(&mut self, connection: &mut Connection) -> Result<bool> {
         self.each(|datagram, info| match connection.recv(datagram, info) {
             Ok(_) | Err(Error::Done) => Ok(()),
             Err(error) => Err(error.into()),
         })
     }
 
-    /// Hands every datagram that has arrived to `take`.
-    pub fn each(&mut self, mut take: impl FnMut(&mut [u8], RecvInfo) -> Result<()>) -> Result<()> {
+    /// Hands every datagram of the next batch to `take`. Returns true if there was one.
+    pub fn each(&mut self, mut take: impl FnMut(&mut [u8], RecvInfo) -> Result<()>) -> Result<bool> {
+        let mut metas = [RecvMeta::default(); BATCH_SIZE];
+        let mut slices: Vec<_> = self.incoming.chunks_mut(BATCH).map(IoSliceMut::new).collect();
+        let batches = match self.state.recv((&self.socket).into(), &mut slices, &mut metas) {
+            Ok(batches) => batches,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        for (meta, batch) in metas[..batches].iter().zip(self.incoming.chunks_mut(BATCH)) {
+            let info = RecvInfo { from: meta.addr, to: self.local };
+            for datagram in batch[..meta.len].chunks_mut(meta.stride.max(1)) {
+                take(datagram, info)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends everything that the connection has to send: datagrams of one size, and a smaller one behind them, in one call.
+    pub fn flush(&mut self, connection: &mut Connection, to: SocketAddr) -> Result<()> {
+        let most = self.state.max_gso_segments().min(connection.send_quantum() / self.datagram).max(1);
+        let (mut start, mut end, mut segment) = (0, 0, 0);
         loop {
-            let mut metas = [RecvMeta::default(); BATCH_SIZE];
-            let mut slices: Vec<_> = self.incoming.chunks_mut(BATCH).map(IoSliceMut::new).collect();
-            let batches = match self.state.recv((&self.socket).into(), &mut slices, &mut metas) {
-                Ok(batches) => batches,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            let length = match connection.send(&mut self.outgoing[end..end + self.datagram]) {
+                Ok((length, _)) => length,
+                Err(Error::Done) if start == end => return Ok(()),
+                Err(Error::Done) => return self.transmit(start..end, segment, to),
                 Err(error) => return Err(error.into()),
             };
-            for (meta, batch) in metas[..batches].iter().zip(self.incoming.chunks_mut(BATCH)) {
-                let info = RecvInfo { from: meta.addr, to: self.local };
-                for datagram in batch[..meta.len].chunks_mut(meta.stride.max(1)) {
-                    take(datagram, info)?;
-                }
+            self.datagrams_sent += 1;
+            if end > start && length > segment {
+                // It is in the buffer already: the next batch begins with it.
+                self.transmit(start..end, segment, to)?;
+                start = end;
+            }
+            if start == end {
+                segment = length;
+            }
+            end += length;
+            let is_full =
+                (end - start).div_ceil(segment) >= most || end + self.datagram > self.outgoing.len();
+            if length < segment || is_full {
+                self.transmit(start..end, segment, to)?;
+                (start, end) = (0, 0);
             }
         }
     }
 
-    /// Sends everything that the connection has to send, in batches of equal datagrams.
-    pub fn flush(&mut self, connection: &mut Connection, to: SocketAddr) -> Result<()> {
-        loop {
-            let most = self.state.max_gso_segments().min(self.outgoing.len() / self.datagram);
-            let burst = (connection.send_quantum() / self.datagram).clamp(1, most) * self.datagram;
-            let mut filled = 0;
-            while filled < burst {
-                match connection.send(&mut self.outgoing[filled..filled + self.datagram]) {
-                    Ok((length, _)) => {
-                        filled += length;
-                        self.datagrams_sent += 1;
-                        if length < self.datagram {
-                            break;
-                        }
-                    }
-                    Err(Error::Done) => break,
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            if filled == 0 {
-                return Ok(());
-            }
-            self.transmit(filled, to)?;
-        }
-    }
-
-    /// Sends the first `length` bytes of the outgoing buffer, and waits for the socket if need be.
-    fn transmit(&mut self, length: usize, to: SocketAddr) -> Result<()> {
+    /// Sends the bytes of the outgoing buffer in `range`, datagrams of `segment` bytes, and waits for the socket if need be.
+    fn transmit(&mut self, range: Range<usize>, segment: usize, to: SocketAddr) -> Result<()> {
         let transmit = Transmit {
             destination: to,
             ecn: None,
-            contents: &self.outgoing[..length],
-            segment_size: (length > self.datagram).then_some(self.datagram),
+            segment_size: (range.len() > segment).then_some(segment),
+            contents: &self.outgoing[range],
             src_ip: None,
         };
         loop {

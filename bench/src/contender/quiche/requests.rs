@@ -1,11 +1,13 @@
 //! Small requests on one connection, and their answers.
 
+use super::lent::Connection;
 use super::port::Port;
 use super::{accept, account, connect, only};
 use crate::contender::{Account, Latency, SMALL, Task};
 use crate::meter::Meter;
-use anyhow::{Context, Result, bail, ensure};
-use quiche::{Connection, Error};
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use quiche::Error;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -20,7 +22,7 @@ pub fn answer(task: &Task) -> Result<Account> {
     let mut buffer = [0; 4096];
     let mut full = Vec::new();
     loop {
-        port.receive(&mut connection)?;
+        let has_arrived = port.receive(&mut connection)?;
         if meter.is_none() && connection.is_established() {
             meter = Some(Meter::start()?);
         }
@@ -34,14 +36,16 @@ pub fn answer(task: &Task) -> Result<Account> {
         if connection.is_closed() || connection.is_draining() {
             return account(&meter.context("the client closed the connection at once")?, &port, &connection);
         }
-        port.rest(&mut connection)?;
+        if !has_arrived {
+            port.rest(&mut connection)?;
+        }
     }
 }
 
 /// The answer, all or nothing: it is as long as a packet has room for.
 fn respond(connection: &mut Connection, id: u64) -> Result<()> {
     ensure!(connection.stream_capacity(id)? >= SMALL, "the stream is blocked");
-    connection.stream_send(id, &[0x5a; SMALL], true)?;
+    connection.stream_send_zc(id, Bytes::from_static(&[0x5a; SMALL]), true)?;
     Ok(())
 }
 
@@ -69,20 +73,24 @@ struct Asker {
     under_way: HashMap<u64, Instant>,
     next: u64,
     left: u32,
+    /// The rest of a request that went out in part.
+    rest: Option<(u64, Bytes)>,
 }
 
 /// Sends `count` small requests, always `at_once` of them.
 pub fn ask(task: &Task, to: &[SocketAddr], count: u32, at_once: u32) -> Result<Account> {
     let remote = only(to)?;
     let (port, connection) = connect(task, remote)?;
-    let mut asker = Asker { port, connection, under_way: HashMap::new(), next: 0, left: count };
+    let mut asker = Asker { port, connection, under_way: HashMap::new(), next: 0, left: count, rest: None };
     let mut times = Vec::with_capacity(usize::try_from(count)?);
     let mut started = None;
     let mut buffer = [0; 4096];
     loop {
         asker.port.flush(&mut asker.connection, remote)?;
-        asker.port.rest(&mut asker.connection)?;
-        asker.port.receive(&mut asker.connection)?;
+        if !asker.port.receive(&mut asker.connection)? {
+            asker.port.rest(&mut asker.connection)?;
+            continue;
+        }
         ensure!(!asker.connection.is_closed(), "the connection ended: {:?}", asker.connection.peer_error());
         if !asker.connection.is_established() {
             continue;
@@ -116,19 +124,30 @@ impl Asker {
         Ok(())
     }
 
-    /// Sends requests until `at_once` are under way, or the server permits no more streams.
+    /// Sends requests until `at_once` are under way, or the server permits no more streams, or no more bytes for now.
     fn fill(&mut self, at_once: u32) -> Result<()> {
-        while self.left > 0 && self.under_way.len() < usize::try_from(at_once)? {
-            match self.connection.stream_send(self.next, &[0xa5; SMALL], true) {
-                Ok(SMALL) => {}
-                Ok(_) => bail!("a request went out in part"),
-                Err(Error::Done | Error::StreamLimit) => return Ok(()),
+        loop {
+            let (id, data) = match self.rest.take() {
+                Some(rest) => rest,
+                None if self.left > 0 && self.under_way.len() < usize::try_from(at_once)? => {
+                    (self.next, Bytes::from_static(&[0xa5; SMALL]))
+                }
+                None => return Ok(()),
+            };
+            let written = match self.connection.stream_send_zc(id, data.clone(), true) {
+                Ok((written, _)) => written,
+                Err(Error::Done | Error::StreamLimit) => 0,
                 Err(error) => return Err(error.into()),
+            };
+            if id == self.next && written > 0 {
+                self.under_way.insert(id, Instant::now());
+                self.next += NEXT_STREAM;
+                self.left -= 1;
             }
-            self.under_way.insert(self.next, Instant::now());
-            self.next += NEXT_STREAM;
-            self.left -= 1;
+            if written < data.len() {
+                self.rest = (id < self.next).then(|| (id, data.slice(written..)));
+                return Ok(());
+            }
         }
-        Ok(())
     }
 }
