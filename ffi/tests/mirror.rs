@@ -140,6 +140,7 @@ const MIRRORS: &[Mirror] = &[
             ("validation_timeout", "hvq_transport_config.validation_timeout"),
             ("channels", "hvq_transport_config.channels"),
             ("path_hints", "hvq_transport_config.path_hints"),
+            ("queue_bound", "- the default: off is for models of other transports in experiments"),
             ("opening_datagrams", "hvq_transport_config.opening_datagrams"),
             ("segments", "hvq_transport_config.segments"),
             ("aead_limits", "hvq_transport_config.aead_confidentiality"),

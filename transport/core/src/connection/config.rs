@@ -5,6 +5,7 @@ use crate::congestion::Congestion;
 use crate::connection::ack_frequency::{AckRequests, MIN_ACK_DELAY};
 use crate::connection::paths::migration::Migration;
 use crate::connection::paths::preferred::{Preference, PreferredAddresses};
+use crate::connection::queue_bound::QueueBound;
 use crate::crypto::one_rtt::AeadLimits;
 use crate::handshake::negotiation::Versions;
 use crate::path::amplification::Amplification;
@@ -132,6 +133,9 @@ pub struct TransportConfig {
     /// The exchange of hints about paths: tells whether the peer is told this end's, and believed its own
     /// (docs/spec/path-hints.md). Default: both, if the peer takes part.
     pub path_hints: HintExchange,
+    /// Tells whether the queue of a path that is quicker and narrower than others is bounded, whatever the policy and the
+    /// controller do. Default: it is. Off, experiments have other transports' policies as their authors have them.
+    pub queue_bound: QueueBound,
     /// The number of full datagrams that the client sends to open a path, so that the server may answer with more than
     /// three before the address is validated (RFC 9000 §8.1); none where the hinted rate makes one take more than a
     /// millisecond. Default: 4.
@@ -179,6 +183,7 @@ impl TransportConfig {
             validation_timeout: Duration::from_secs(3),
             channels: Vec::new(),
             path_hints: HintExchange::On,
+            queue_bound: QueueBound::On,
             opening_datagrams: 4,
             segments: 64,
             aead_limits: None,

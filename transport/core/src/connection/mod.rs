@@ -39,6 +39,7 @@ pub use lifecycle::Lifecycle;
 pub use new_token::TokenSource;
 pub use paths::migration::{MigrateError, Migration, Moving};
 pub use paths::preferred::{Preference, PreferredAddresses};
+pub use queue_bound::QueueBound;
 pub use stats::{ConnectionStats, FrameCounter, PathStats};
 
 use crate::connection::activity::Activity;

@@ -21,10 +21,33 @@ const UNACKNOWLEDGED: usize = 2;
 /// The whole of a share.
 const WHOLE: u64 = 1024;
 
-/// Limits the send allowance of each of `views` by the queue that its path may have, where `shown` is the rate that the path
-/// was seen to carry, whatever was promised. A path that carries more comes to show it, for more may be in flight than that
-/// rate carries.
-pub(super) fn apply(views: &mut [PathView], shown: impl Fn(PathId) -> Option<Bandwidth>) {
+/// Tells whether the queue of a quick path is bounded while others are there.
+///
+/// The bound is this transport's and holds for every policy. Off, a path has what its congestion controller allows, as in
+/// the transports that other policies come from; a rate that was promised is paced all the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum QueueBound {
+    /// It is bounded: two datagrams while the path's rate is not known, then 6 ms.
+    #[default]
+    On,
+    /// It is not.
+    Off,
+}
+
+impl QueueBound {
+    /// Limits the send allowance of each of `views`, if this is on, by the queue that its path may have, where `shown` is the
+    /// rate that the path was seen to carry, whatever was promised.
+    pub(super) fn apply(self, views: &mut [PathView], shown: impl Fn(PathId) -> Option<Bandwidth>) {
+        match self {
+            Self::On => bound(views, shown),
+            Self::Off => {}
+        }
+    }
+}
+
+/// Limits the send allowance of each of `views`. A path that carries more than the rate that it has `shown` comes to show it,
+/// for more may be in flight than that rate carries.
+fn bound(views: &mut [PathView], shown: impl Fn(PathId) -> Option<Bandwidth>) {
     if views.len() < 2 {
         return;
     }
@@ -111,7 +134,7 @@ mod tests {
     fn allowances(mut views: Vec<PathView>, measured: bool) -> Vec<usize> {
         let rates: Vec<_> = views.iter().map(|view| (view.id, view.rate)).collect();
         let rate = |id| rates.iter().find(|(known, _)| *known == id).and_then(|(_, rate)| *rate);
-        apply(&mut views, |id| rate(id).filter(|_| measured));
+        QueueBound::On.apply(&mut views, |id| rate(id).filter(|_| measured));
         views.sort_by_key(|view| view.id);
         views.iter().map(|view| view.send_allowance).collect()
     }
@@ -138,9 +161,17 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_bound_where_it_is_off() {
+        let mut views = vec![path(0, None, 1), path(1, None, 100)];
+        let before = views.clone();
+        QueueBound::Off.apply(&mut views, |_| None);
+        assert_eq!(views, before);
+    }
+
+    #[test]
     fn nothing_is_left_while_they_are_in_flight() {
         let mut views = vec![PathView { in_flight: 3 * 1200, ..path(0, None, 1) }, path(1, None, 100)];
-        apply(&mut views, |_| None);
+        QueueBound::On.apply(&mut views, |_| None);
         assert_eq!(views[0].send_allowance, 0);
         assert!(!views[0].next_send.is_zero(), "room comes with the next acknowledgement");
     }

@@ -1,7 +1,7 @@
 //! Snapshots of the paths for the scheduler.
 
+use crate::connection::Role;
 use crate::connection::send::Sender;
-use crate::connection::{Role, queue_bound};
 use crate::path::lifecycle::LifecycleState;
 use crate::path::path::Path;
 use crate::time::Instant;
@@ -27,7 +27,7 @@ impl Sender<'_> {
             }
         }
         self.prefer_heard(&mut views);
-        queue_bound::apply(&mut views, |id| paths.get(id).and_then(Path::shown_rate));
+        self.config.queue_bound.apply(&mut views, |id| paths.get(id).and_then(Path::shown_rate));
         correct(&mut views, |id| paths.get(id).map_or(Duration::ZERO, |path| now.since(path.active_at())));
         views
     }

@@ -119,7 +119,8 @@ impl OutageCell {
             channels: Channels { name: self.name.clone(), embb, urllc },
             belief: Belief::default(),
             order: Order::default(),
-            scheme: Scheme::Paths(policy),
+            // The transport is what is tested: with all that it has, whatever the policy.
+            scheme: Scheme::Bound(policy),
             congestion: Algorithm::Cubic,
             repetition: 0,
             notes: Notes::Few,

@@ -197,6 +197,7 @@ impl PageRun {
         config.datagram_size = DATAGRAM.into();
         config.congestion = self.controller().into();
         config.multipath = Multipath::Off;
+        config.queue_bound = self.scheme.queue_bound(side);
         if matches!(self.scheme, Scheme::Foreign(_)) && side == Side::Server {
             config.path_hints = HintExchange::Off;
         }
@@ -271,7 +272,7 @@ impl PageRun {
                 let steered = self.steered(below, net.dice())?;
                 Paths { first: net.join(Medium::Steered(Box::new(steered))), second: None }
             }
-            Scheme::Paths(_) | Scheme::Told(_) | Scheme::Foreign(_) => {
+            Scheme::Paths(_) | Scheme::Bound(_) | Scheme::Told(_) | Scheme::Foreign(_) => {
                 let [one, other] = self.order.of([urllc, embb]);
                 let first = plain(net, one)?;
                 Paths { first, second: Some(plain(net, other)?) }

@@ -5,6 +5,7 @@ use super::run::is_told;
 use crate::world::Side;
 use hvq_scheduler::Policy;
 use hvq_transport::congestion::Algorithm;
+use hvq_transport::connection::QueueBound;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -23,8 +24,11 @@ pub enum Scheme {
     Below(Below),
     /// eMBB alone with one of both ends of slow start, whatever the deployment.
     EmbbWith(SlowStart),
-    /// Both as two paths, frames scheduled by a policy.
+    /// Both as two paths, frames scheduled by a policy. Those that others published have what their authors have: a window,
+    /// and no bound on the queue of the quick path.
     Paths(Policy),
+    /// The same with hvq's bound on the queue of the quick path, which `hvc` always has.
+    Bound(Policy),
     /// The same with a policy that otherwise measures and is told nothing: it gets the hints that others get.
     Told(Policy),
     /// Both as two paths of a client with `hvc` to a server of somebody else, which knows no hints and places what it sends
@@ -79,13 +83,14 @@ impl Scheme {
 
     /// Returns true if connections have two paths.
     pub const fn has_paths(self) -> bool {
-        matches!(self, Self::Paths(_) | Self::Told(_) | Self::Foreign(_))
+        matches!(self, Self::Paths(_) | Self::Bound(_) | Self::Told(_) | Self::Foreign(_))
     }
 
     /// Returns the policy of `side`.
     pub const fn policy(self, side: Side) -> Policy {
         match (self, side) {
-            (Self::Paths(policy) | Self::Told(policy), _) | (Self::Foreign(policy), Side::Server) => policy,
+            (Self::Paths(policy) | Self::Bound(policy) | Self::Told(policy), _)
+            | (Self::Foreign(policy), Side::Server) => policy,
             (Self::Foreign(_), Side::Client) => Policy::Hvc,
             _ => Policy::Single(None),
         }
@@ -94,10 +99,21 @@ impl Scheme {
     /// Returns true if `side` gets the hints about the channels that it is to be told.
     pub(in crate::experiment) fn hears(self, side: Side) -> bool {
         match self {
-            Self::Paths(policy) => is_told(policy),
+            Self::Paths(policy) | Self::Bound(policy) => is_told(policy),
             Self::Told(_) => true,
             Self::Foreign(_) => side == Side::Client,
             _ => false,
+        }
+    }
+
+    /// Tells whether the transport of `side` bounds the queue of a quick path. It does for `hvc`, which counts on it; the
+    /// authors of the other policies know no such bound, and neither does a server of somebody else.
+    pub(in crate::experiment) const fn queue_bound(self, side: Side) -> QueueBound {
+        match (self, self.policy(side)) {
+            (Self::Bound(_), _) | (_, Policy::Hvc | Policy::HvcAt(_) | Policy::HvcDuplicate) => {
+                QueueBound::On
+            }
+            _ => QueueBound::Off,
         }
     }
 }
@@ -111,6 +127,7 @@ impl fmt::Display for Scheme {
             Self::EmbbWith(slow_start) => write!(f, "embb:{}", slow_start.name()),
             Self::Below(below) => write!(f, "below:{below}"),
             Self::Paths(policy) => policy.fmt(f),
+            Self::Bound(policy) => write!(f, "bound:{policy}"),
             Self::Told(policy) => write!(f, "told:{policy}"),
             Self::Foreign(policy) => write!(f, "foreign:{policy}"),
         }
@@ -125,7 +142,7 @@ impl FromStr for Scheme {
             name.parse::<Policy>().map_err(|error| {
                 format!(
                     "{error}; or embb, embb:plain, embb:hystart, urllc, ideal, below:NAME for a steerer of packets, told:NAME \
-                     for a policy that is told all the same, foreign:NAME for that of a foreign server"
+                     for a policy that is told all the same, bound:NAME for one with hvq's bound on queues, foreign:NAME for that of a foreign server"
                 )
             })
         };
@@ -135,6 +152,7 @@ impl FromStr for Scheme {
             None if name == "ideal" => Ok(Self::Ideal),
             Some(("embb", slow_start)) => slow_start.parse().map(Self::EmbbWith),
             Some(("below", steerer)) => steerer.parse().map(Self::Below),
+            Some(("bound", name)) => policy(name).map(Self::Bound),
             Some(("told", name)) => policy(name).map(Self::Told),
             Some(("foreign", name)) => policy(name).map(Self::Foreign),
             _ => policy(name).map(Self::Paths),
@@ -172,6 +190,7 @@ mod tests {
             "below:dchannel:slow-start=hystart,flows=6",
             "embb:hystart",
             "told:min-rtt",
+            "bound:min-rtt",
             "foreign:round-robin",
             "hvc",
             "obj-size:6000",
@@ -183,6 +202,7 @@ mod tests {
             "",
             "embb:fast",
             "told:",
+            "bound:embb",
             "foreign:embb",
             "below:",
             "below:hvc",

@@ -102,7 +102,8 @@ impl Subject<'_, '_> {
     /// The schemes of the experiment that a transport without help from the network can choose: each link alone, and every
     /// policy of paths.
     fn policies(self) -> Vec<Scheme> {
-        let is_policy = |scheme: &Scheme| scheme.is_single() || matches!(scheme, Scheme::Paths(_));
+        let is_policy =
+            |scheme: &Scheme| scheme.is_single() || matches!(scheme, Scheme::Paths(_) | Scheme::Bound(_));
         self.results.definition.schemes.iter().copied().filter(is_policy).collect()
     }
 

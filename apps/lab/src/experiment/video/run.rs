@@ -120,6 +120,7 @@ impl VideoRun {
         let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
         config.datagram_size = DATAGRAM.into();
         config.multipath = Multipath::Off;
+        config.queue_bound = scheme.queue_bound(side);
         // Layers of senders that take nothing back wait in numbers while eMBB stalls: no limit of ours is to be measured.
         config.streams = StreamLimits {
             max_data: 64 << 20,
@@ -185,7 +186,10 @@ impl VideoRun {
                 let steered = Steered::new(&pair, net.dice(), up, down)?.with_reordering(below.reordering());
                 alone(net.join(Medium::Steered(Box::new(steered))))
             }
-            pages::Scheme::Paths(_) | pages::Scheme::Told(_) | pages::Scheme::Foreign(_) => {
+            pages::Scheme::Paths(_)
+            | pages::Scheme::Bound(_)
+            | pages::Scheme::Told(_)
+            | pages::Scheme::Foreign(_) => {
                 let first = plain(net, urllc)?;
                 Paths { first, second: Some(plain(net, embb)?) }
             }

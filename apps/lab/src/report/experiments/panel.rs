@@ -73,7 +73,7 @@ pub(super) const fn class(scheme: Scheme) -> &'static str {
         Scheme::Below(Below::DChannel(_)) => "s1",
         Scheme::Below(_) => "s6",
         Scheme::Paths(hvq_scheduler::Policy::Hvc) => "s2",
-        Scheme::Paths(_) | Scheme::Told(_) | Scheme::Foreign(_) => "s3",
+        Scheme::Paths(_) | Scheme::Bound(_) | Scheme::Told(_) | Scheme::Foreign(_) => "s3",
     }
 }
 
