@@ -62,9 +62,24 @@ fn a_server_of_somebody_else_places_by_its_own_policy_and_knows_nothing() {
         "schemes = [\"hvc\", \"foreign:min-rtt\", \"foreign:round-robin\"]\n[download]\n[matrix]\nsize = [\"1MB\"]",
     );
     let urllc = values(&records, "urllc_bytes");
-    assert!(urllc["foreign:round-robin"] > urllc["hvc"], "{urllc:?}");
-    // The transport bounds what either may have in flight on URLLC, so that they place the same there.
-    assert!(urllc["foreign:min-rtt"] > urllc["hvc"], "{urllc:?}");
+    println!("{urllc:?}");
+    assert!(urllc["foreign:round-robin"] > 2.0 * urllc["hvc"], "{urllc:?}");
+    assert!(urllc["foreign:min-rtt"] > 2.0 * urllc["hvc"], "{urllc:?}");
+    assert_ne!(urllc["foreign:min-rtt"], urllc["foreign:round-robin"]);
+}
+
+#[test]
+fn a_policy_that_others_published_has_no_bound_of_ours_unless_that_is_said() {
+    let records = runs(
+        "schemes = [\"hvc\", \"bound:hvc\", \"min-rtt\", \"bound:min-rtt\"]\n[download]\n[matrix]\n\
+         belief = [\"none\"]\nsize = [\"1MB\"]",
+    );
+    let (times, urllc) = (values(&records, "time_ms"), values(&records, "urllc_bytes"));
+    println!("{times:?}, {urllc:?}");
+    assert_eq!(times["hvc"], times["bound:hvc"]);
+    // Unbound its window on URLLC grows until it loses packets there.
+    assert!(urllc["min-rtt"] > 1.5 * urllc["bound:min-rtt"], "{urllc:?}");
+    assert!(times["min-rtt"] > times["bound:min-rtt"], "{times:?}");
 }
 
 #[test]
