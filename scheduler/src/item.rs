@@ -20,8 +20,8 @@ pub struct Item {
     /// Bytes of the same stream that wait behind one another to be sent, this item's included; the item's own size for
     /// what is no stream.
     pub pending: usize,
-    /// The number of bytes of fresh stream data that the peer's connection limit still admits (RFC 9000 §4.1), before
-    /// this item.
+    /// The number of bytes of fresh data that the peer still admits, before this item: by its limit for the connection and, of
+    /// stream data, by that for the stream (RFC 9000 §4.1).
     pub credit: u64,
     /// The end of the connection that asks.
     pub role: Role,

@@ -32,7 +32,7 @@ pub use blest::Blest;
 pub use ecf::Ecf;
 pub use expectation::{Arrival, Expectation};
 pub use flights::Flights;
-pub use hvc::{Duplicating, Hvc, NoPrice, Price};
+pub use hvc::{Amendment, Amendments, Duplicating, Hvc, NoPrice, NoVariant, Price, Variant};
 pub use item::{Content, History, Item, Message, Priority};
 pub use min_rtt::MinRtt;
 pub use observation::Observation;

@@ -8,7 +8,7 @@ use crate::paper::{
     PacketControl, PacketSize, PacketState, PacketUplink, PaperScheme, PrioritySvc, Rule,
 };
 use crate::{
-    Blest, Duplicating, Ecf, Hvc, MinRtt, PathId, Price, Redundant, RoundRobin, Scheduler, Single, Sttf,
+    Blest, Duplicating, Ecf, Hvc, MinRtt, PathId, Redundant, RoundRobin, Scheduler, Single, Sttf, Variant,
     Weighted, Xlink,
 };
 
@@ -23,7 +23,7 @@ pub enum Policy {
     #[default]
     Hvc,
     /// `hvc` at another price of scarce paths.
-    HvcAt(Price),
+    HvcOf(Variant),
     /// [`Hvc`], with copies of what is critical on two paths: [`Duplicating`].
     HvcDuplicate,
     /// [`MinRtt`].
@@ -44,6 +44,8 @@ pub enum Policy {
     Sttf,
     /// [`Xlink`].
     Xlink,
+    /// [`Xlink::ALWAYS`].
+    XlinkAlways,
     /// [`Fixed`] to the high-bandwidth channel.
     AllEmbb,
     /// [`Fixed`] to the low-latency channel.
@@ -75,7 +77,7 @@ pub enum Policy {
 }
 
 /// Every policy with its default parameters, by name, the default first.
-const ALL: [(&str, Policy); 25] = [
+const ALL: [(&str, Policy); 26] = [
     ("hvc", Policy::Hvc),
     ("hvc-duplicate", Policy::HvcDuplicate),
     ("min-rtt", Policy::MinRtt),
@@ -87,6 +89,7 @@ const ALL: [(&str, Policy); 25] = [
     ("blest", Policy::Blest),
     ("sttf", Policy::Sttf),
     ("xlink", Policy::Xlink),
+    ("xlink-always", Policy::XlinkAlways),
     ("all-embb", Policy::AllEmbb),
     ("all-urllc", Policy::AllUrllc),
     ("pkt-uplink", Policy::PktUplink),
@@ -119,7 +122,7 @@ impl Policy {
     pub fn scheduler(self) -> Box<dyn Scheduler> {
         match self {
             Self::Hvc => Box::new(Hvc::default()),
-            Self::HvcAt(price) => Box::new(Hvc::at(price)),
+            Self::HvcOf(variant) => Box::new(Hvc::of(variant)),
             Self::HvcDuplicate => Box::new(Duplicating::default()),
             Self::MinRtt => Box::new(MinRtt),
             Self::RoundRobin => Box::new(RoundRobin::default()),
@@ -129,8 +132,9 @@ impl Policy {
             Self::Single(Some(path)) => Box::new(Single::on(path)),
             Self::Ecf => Box::new(Ecf::default()),
             Self::Blest => Box::new(Blest::default()),
-            Self::Sttf => Box::new(Sttf),
-            Self::Xlink => Box::new(Xlink),
+            Self::Sttf => Box::new(Sttf::default()),
+            Self::Xlink => Box::new(Xlink::default()),
+            Self::XlinkAlways => Box::new(Xlink::ALWAYS),
             Self::AllEmbb => paper(Fixed(Channel::HighBandwidth)),
             Self::AllUrllc => paper(Fixed(Channel::LowLatency)),
             Self::PktUplink => paper(PacketUplink),
@@ -151,7 +155,7 @@ impl Policy {
     /// The policy called `name` with the parameter behind a colon.
     fn with_parameter(name: &str, parameter: &str) -> Option<Self> {
         match name {
-            "hvc" => parameter.parse().ok().map(Self::HvcAt),
+            "hvc" => parameter.parse().ok().map(Self::HvcOf),
             "single" => parameter.parse().ok().map(|id| Self::Single(Some(PathId(id)))),
             "best-pkt-size" => parameter.parse().ok().map(Self::BestPktSize),
             "obj-size" => parameter.parse().ok().map(Self::ObjSize),
@@ -181,7 +185,7 @@ impl fmt::Display for Policy {
             return f.write_str(name);
         }
         match self {
-            Self::HvcAt(price) => write!(f, "hvc:{price}"),
+            Self::HvcOf(variant) => write!(f, "hvc:{variant}"),
             Self::Single(Some(path)) => write!(f, "single:{path}"),
             Self::BestPktSize(below) => write!(f, "best-pkt-size:{below}"),
             Self::ObjSize(below) => write!(f, "obj-size:{below}"),
@@ -200,10 +204,14 @@ impl fmt::Display for UnknownPolicy {
         write!(
             f,
             "no scheduling policy is called {:?}: choose one of {names}, single:N for path N, best-pkt-size:BYTES \
-             or obj-size:BYTES for another threshold, or hvc:alpha=NUMBER or hvc:price=demand for another price of \
-             scarce paths",
+             or obj-size:BYTES for another threshold, hvc:alpha=NUMBER or hvc:price=demand for another price of \
+             scarce paths, hvc:core for the bare formula, or hvc:without=NAME+NAME for hvc without some amendments",
             self.0
-        )
+        )?;
+        match self.0.strip_prefix("hvc:").map(str::parse::<Variant>) {
+            Some(Err(problem)) => write!(f, "; {problem}"),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -212,6 +220,7 @@ impl std::error::Error for UnknownPolicy {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Amendment, Amendments, Price};
 
     #[test]
     fn every_name_finds_the_policy_of_that_name() {
@@ -225,12 +234,17 @@ mod tests {
 
     #[test]
     fn parameters_are_read_and_written_behind_a_colon() {
+        let priced = |price| Policy::HvcOf(Variant { price, ..Variant::default() });
+        let amendments = Amendments::ALL.without(Amendment::Waiting).without(Amendment::Spare);
+        let without = Policy::HvcOf(Variant { amendments, ..Variant::default() });
         for (name, policy) in [
             ("single:7", Policy::Single(Some(PathId(7)))),
             ("best-pkt-size:250", Policy::BestPktSize(250)),
             ("obj-size:6000", Policy::ObjSize(6000)),
-            ("hvc:alpha=1.5", Policy::HvcAt(Price::Fixed { hundredths: 150 })),
-            ("hvc:price=demand", Policy::HvcAt(Price::Demand)),
+            ("hvc:alpha=1.5", priced(Price::Fixed { hundredths: 150 })),
+            ("hvc:price=demand", priced(Price::Demand)),
+            ("hvc:core", Policy::HvcOf(Variant { amendments: Amendments::NONE, ..Variant::default() })),
+            ("hvc:without=waiting+spare", without),
         ] {
             assert_eq!(name.parse(), Ok(policy));
             assert_eq!(policy.to_string(), name);
@@ -248,6 +262,7 @@ mod tests {
             "obj-size:x",
             "min-rtt:3",
             "hvc:alpha=x",
+            "hvc:without=hope",
             "shortest",
         ] {
             let error = name.parse::<Policy>().expect_err("not a name");

@@ -3,25 +3,9 @@
 use std::time::Duration;
 
 use super::cost::{PathEstimate, nanos, transmission};
-use super::reward::ALPHA;
+use super::tuning::{ACK_DEPTH, ACK_SHARE, ACK_SHARE_OF_MANY, ALPHA, ASSUMED_RATE};
 use crate::usable::named;
-use crate::{Bandwidth, Item, PathId, PathSet, PathView, proven};
-
-/// One over the share of a path's rate that acknowledgements of other paths may take.
-///
-/// A quarter of 2 Mbit/s carries 700 bare ACK packets a second: 28 in a round trip of 40 ms, more than a congestion
-/// controller needs, while requests and small objects keep three quarters.
-const SHARE: u64 = 4;
-
-/// One over the share where the connections of this endpoint share the path: each has a budget of its own.
-const SHARE_OF_MANY: u64 = 8;
-
-/// The depth of the token bucket: the path may run ahead of its budget by 8 bare packets at 2 Mbit/s, less than 3 ms of
-/// queue.
-const DEPTH: u64 = 10_000_000;
-
-/// The rate that is assumed where none is known.
-const ASSUMED: Bandwidth = Bandwidth::from_mbit(1);
+use crate::{Item, PathId, PathSet, PathView, proven};
 
 /// The budget of acknowledgements: a token bucket, kept as the time until which it is paid out.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,11 +21,11 @@ impl Budget {
         if self.path != Some(path.id) {
             *self = Self { path: Some(path.id), spent_until: now };
         }
-        if self.spent_until > now + DEPTH {
+        if self.spent_until > now + ACK_DEPTH {
             return false;
         }
-        let rate = path.rate.or(Some(ASSUMED));
-        let share = if path.others.is_some() { SHARE_OF_MANY } else { SHARE };
+        let rate = path.rate.or(Some(ASSUMED_RATE));
+        let share = if path.others.is_some() { ACK_SHARE_OF_MANY } else { ACK_SHARE };
         // It may travel in a packet of its own.
         let around = path.overhead + path.lower_headers;
         let cost = transmission(bytes.saturating_add(around), rate) * share;

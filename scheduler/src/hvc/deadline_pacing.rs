@@ -5,17 +5,8 @@ use std::time::Duration;
 
 use super::cost::transmission;
 use super::is_data;
+use super::tuning::{LEAST_PIECE, PIECE, RHYTHM};
 use crate::{Item, PathView};
-
-/// The time for which the latest user of a scarce path is expected to use it again: messages of a rhythm, such as
-/// frames of video, do.
-const RHYTHM: Duration = Duration::from_millis(100);
-
-/// The longest time for which a piece keeps the path busy: the more urgent data waits behind it.
-const PIECE: Duration = Duration::from_millis(2);
-
-/// A piece of less is mostly header.
-const LEAST: usize = 200;
 
 /// The most urgent data that used a scarce path of late.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,7 +42,7 @@ impl DeadlinePacer {
         match transmission(path.backlog, Some(rate)) {
             0 => {
                 let piece = usize::try_from(rate.bytes_in(PIECE)).unwrap_or(usize::MAX);
-                Share::Now(item.bytes.min(piece.max(LEAST)))
+                Share::Now(item.bytes.min(piece.max(LEAST_PIECE)))
             }
             queued => Share::In(Duration::from_nanos(queued)),
         }

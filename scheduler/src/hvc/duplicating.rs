@@ -1,13 +1,11 @@
 //! Copies of what is critical: a loss on one path then costs nothing but the copy.
 
 use super::Hvc;
+use super::tuning::CRITICAL;
 use crate::{
     Content, Expectation, Flights, History, Item, Observation, PathSet, PathView, Placement, Scheduler,
     proven, usable,
 };
-
-/// Data of this urgency is worth a copy (RFC 9218 §4.1: 0 is the most urgent).
-const CRITICAL: u8 = 0;
 
 /// [`Hvc`], with a copy of each critical frame on a second path: control frames, and datagrams and messages of urgency 0 that
 /// fit into one frame.

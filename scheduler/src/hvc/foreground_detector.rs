@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use super::{is_data, reward::BACKGROUND};
+use super::is_data;
+use super::tuning::{BACKGROUND, FOREGROUND_PRESENT};
 use crate::{Item, PathSet, PathView, Sharing};
-
-/// The time after its latest data for which the foreground may be waiting for answers.
-const PRESENT: Duration = Duration::from_secs(1);
 
 /// The times at which data of either kind was last asked about.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,7 +25,7 @@ impl ForegroundDetector {
 
     /// Returns true if there was background data and of late no other: acknowledgements are background, too, then.
     pub(super) fn is_on_background(&self, now: Duration) -> bool {
-        let present = self.foreground.is_some_and(|last| now.saturating_sub(last) <= PRESENT);
+        let present = self.foreground.is_some_and(|last| now.saturating_sub(last) <= FOREGROUND_PRESENT);
         self.background.is_some() && !present
     }
 }

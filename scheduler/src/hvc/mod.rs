@@ -1,6 +1,7 @@
 //! The cost-reward rule for heterogeneous virtual channels, with what a transport knows and a packet steerer does not.
 
 mod acknowledgement;
+mod amendment;
 mod comparison;
 mod cost;
 mod deadline_pacing;
@@ -8,16 +9,19 @@ mod duplicating;
 mod first_path;
 mod foreground_detector;
 mod price;
+mod receive_window;
 mod reservations;
 mod reward;
 mod spare_capacity;
 mod stream_bursts;
 #[cfg(test)]
 mod tests;
+mod tuning;
 
 use std::time::Duration;
 
 use acknowledgement::Budget;
+pub use amendment::{Amendment, Amendments, NoVariant, Variant};
 use comparison::{Comparison, ComparisonUnit, Decision};
 use cost::{NEVER, nanos, next_send, transmission};
 use deadline_pacing::{DeadlinePacer, Share};
@@ -29,33 +33,15 @@ use reservations::Reservations;
 use reward::{price_multiplier, weight};
 use spare_capacity::{LentQuota, SpareCapacity};
 use stream_bursts::StreamBursts;
+use tuning::{
+    BULK, FOREGROUND_HOLD, INSTANT, LONGEST_WAIT, LOSS_SLACK, MOST_REPEATS, NEGLIGIBLE, OPEN, REPEATS, WIDE,
+};
 
 use crate::usable::named;
 use crate::{
     Content, Expectation, Flights, History, Item, Observation, PathId, PathSet, PathView, Placement,
     Scheduler, proven, usable,
 };
-
-/// The time for which background data stays off a scarce channel after foreground data used it.
-const FOREGROUND_HOLD: Duration = Duration::from_millis(100);
-
-/// Pieces of a stream that follow a placed one unasked.
-const REPEATS: usize = 3;
-/// The transmission time below which pieces follow unasked: no estimate of delay is finer.
-const NEGLIGIBLE: Duration = Duration::from_millis(1);
-/// More of them follow while all take less than this, for then a question costs about as much as what it is about.
-const INSTANT: Duration = Duration::from_micros(125);
-/// The maximum number of repeats of one placement: the other paths are to have their turn in each pass.
-const MOST_REPEATS: usize = 15;
-/// The factor by which a path's send allowance must exceed the item for repeats where the path's rate is not known.
-const WIDE: usize = 8;
-/// The factor by which a path's send allowance must exceed the item for the most repeats where the path's rate is not known.
-const OPEN: usize = 4 * WIDE;
-/// Nearer to its end than this, in bytes, each piece of a message has a question of its own.
-const BULK: usize = 64 << 10;
-
-/// A wait is cut off here: estimates of when room returns are only estimates.
-const LONGEST_WAIT: u64 = 1_000_000_000;
 
 /// The HVC rule: each frame goes where the earlier completion is worth its price.
 ///
@@ -81,7 +67,11 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 /// - acknowledgements use the low-latency path within a budget;
 /// - of a path's rate bulk is lent what nothing latency-critical wants: in small pieces if it was promised, else with the
 ///   shorter a queue the narrower and quicker the path is;
-/// - lost and late data goes where it arrives first, whatever that costs.
+/// - lost and late data goes where it arrives first, whatever that costs;
+/// - no path is used whose data would close the receiver's window to a quicker one for more than the slow one carries.
+///
+/// Each of these is an [`Amendment`] with a name and can be switched off ([`Variant`]); the constants of all stand in one file
+/// (`tuning.rs`).
 ///
 /// The price adapts to demand through the transmission cost, which is the queue that an item finds and adds to: what was
 /// sent, what others have queued where the channel is shared, and what waits for room. Two things follow for fresh data, and
@@ -100,6 +90,7 @@ pub struct Hvc {
     expected: Option<Expectation>,
     reservations: Reservations,
     price: CurrentPrice,
+    amendments: Amendments,
     foreground_detector: ForegroundDetector,
     deadline_pacer: DeadlinePacer,
 }
@@ -109,6 +100,11 @@ impl Hvc {
     pub fn at(price: Price) -> Self {
         Self { price: CurrentPrice::of(price), ..Self::default() }
     }
+
+    /// A variant of the rule.
+    pub fn of(variant: Variant) -> Self {
+        Self { amendments: variant.amendments, ..Self::at(variant.price) }
+    }
 }
 
 impl Scheduler for Hvc {
@@ -117,19 +113,16 @@ impl Scheduler for Hvc {
     }
 
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
-        let usable = usable(paths);
         self.expected = None;
-        self.foreground_detector.note(item);
-        match (item.content, item.history) {
-            (Content::Acknowledgement { of }, _) => self.acknowledge(item, of, paths, usable),
-            (Content::Stream { .. } | Content::Datagram, History::Fresh) => self.fresh(item, paths, usable),
-            (_, History::Fresh) => self.fresh(item, paths, reliable(paths, proven(paths, usable))),
-            (_, history) => self.again(item, paths, elsewhere(history, paths, proven(paths, usable))),
+        if self.amendments == Amendments::ALL {
+            return self.place_seen(item, paths);
         }
+        let (item, paths) = (self.amendments.of_item(item), self.amendments.of_paths(paths));
+        self.place_seen(&item, &paths)
     }
 
     fn first(&mut self, flights: &Flights, paths: &[PathView]) -> usize {
-        first_path::first(flights, paths)
+        if self.amendments.has(Amendment::FirstPath) { first_path::first(flights, paths) } else { 0 }
     }
 
     fn repeats(&mut self, item: &Item, path: &PathView) -> usize {
@@ -149,7 +142,7 @@ impl Scheduler for Hvc {
         if !is_bulk || !is_soon || item.history != History::Fresh {
             return 0;
         }
-        self.stream_bursts.add(id, bytes, item.now);
+        self.note_burst(id, bytes, item.now);
         repeats
     }
 
@@ -166,9 +159,29 @@ impl Scheduler for Hvc {
 }
 
 impl Hvc {
+    /// Places `item` as the amendments in force see it.
+    fn place_seen(&mut self, item: &Item, paths: &[PathView]) -> Placement {
+        let usable = self.amendments.candidates(paths, usable(paths));
+        self.foreground_detector.note(item);
+        match (item.content, item.history) {
+            (Content::Acknowledgement { of }, _) => self.acknowledge(item, of, paths, usable),
+            (Content::Stream { .. } | Content::Datagram, History::Fresh) => self.fresh(item, paths, usable),
+            (_, History::Fresh) => self.fresh(item, paths, reliable(paths, proven(paths, usable))),
+            (_, history) => {
+                let set = elsewhere(history, paths, proven(paths, usable));
+                match self.amendments.has(Amendment::Repair) {
+                    true => self.again(item, paths, set),
+                    false => self.fresh(item, paths, set),
+                }
+            }
+        }
+    }
+
     /// Places an acknowledgement of path `of` where the budget allows; an acknowledgement of background data has none.
     fn acknowledge(&mut self, item: &Item, of: PathId, paths: &[PathView], usable: PathSet) -> Placement {
-        let own = named(paths, usable, of).filter(|_| self.foreground_detector.is_on_background(item.now));
+        let keeps = !self.amendments.has(Amendment::Acknowledgements);
+        let own =
+            named(paths, usable, of).filter(|_| keeps || self.foreground_detector.is_on_background(item.now));
         match own.or_else(|| self.acknowledgements.path(item, of, paths, usable)) {
             Some(path) => Placement::On { path: path.id, bytes: item.bytes },
             None => Placement::Wait,
@@ -177,6 +190,10 @@ impl Hvc {
 
     /// Places data that was never sent where completion time and price are least.
     fn fresh(&mut self, item: &Item, paths: &[PathView], candidates: PathSet) -> Placement {
+        let candidates = match self.amendments.has(Amendment::Window) {
+            true => receive_window::open(item, paths, candidates),
+            false => candidates,
+        };
         let scarce = cost::scarce(paths, candidates);
         let wide = candidates.without(scarce);
         let scarce = if wide.is_empty() { scarce } else { scarce.without(closed(item, paths, scarce)) };
@@ -198,7 +215,8 @@ impl Hvc {
             // A bulk path that looks slow, after an outage for instance, shows what it carries only if it is used.
             // Unless all of it crosses the other before that.
             Some((rival, Decision::Scarce))
-                if !paths[rival].can_send()
+                if self.amendments.has(Amendment::Patience)
+                    && !paths[rival].can_send()
                     && paths[bulk].can_send()
                     && spare_capacity::is_long(item, whole, &paths[bulk])
                     && !self.crosses(item, paths, (rival, bulk)) =>
@@ -214,7 +232,8 @@ impl Hvc {
             None => item.bytes,
         };
         let mut again = None;
-        for index in scarce.iter() {
+        let lenders = if self.amendments.has(Amendment::Spare) { scarce } else { PathSet::EMPTY };
+        for index in lenders.iter() {
             match self.spare.lend(item, whole, &paths[bulk], &paths[index]) {
                 LentQuota::Now(bytes) => return self.send(item, &paths[index], bytes),
                 LentQuota::In(time) => again = Some(again.map_or(time, |sooner: Duration| sooner.min(time))),
@@ -254,7 +273,7 @@ impl Hvc {
     /// stands or falls with the item would cross it before the item is there on the other.
     fn soonest_that_moves(&self, item: &Item, paths: &[PathView], set: PathSet) -> Option<usize> {
         let first = soonest(item, paths, set)?;
-        if set.len() == 1 || paths[first].can_send() {
+        if set.len() == 1 || paths[first].can_send() || !self.amendments.has(Amendment::Patience) {
             return Some(first);
         }
         let with_room: PathSet = set.iter().filter(|&index| paths[index].can_send()).collect();
@@ -307,15 +326,24 @@ impl Hvc {
     /// The first `bytes` on `path`, or the wait for it.
     fn send(&mut self, item: &Item, path: &PathView, bytes: usize) -> Placement {
         if !path.can_send() {
-            self.reservations.add(path.id, bytes, item.now);
+            if self.amendments.has(Amendment::Reservations) {
+                self.reservations.add(path.id, bytes, item.now);
+            }
             return Placement::WaitAtMost(Duration::from_nanos(next_send(path).min(LONGEST_WAIT)));
         }
         // What is repeated tells of a long stream, too: else all that an outage lost would go over the scarce path.
         if let (Content::Stream { id }, History::Fresh | History::Lost { .. }) = (item.content, item.history)
         {
-            self.stream_bursts.add(id, bytes, item.now);
+            self.note_burst(id, bytes, item.now);
         }
         Placement::On { path: path.id, bytes }
+    }
+
+    /// Takes note of `bytes` of stream `id` that were placed.
+    fn note_burst(&mut self, id: u64, bytes: usize, now: Duration) {
+        if self.amendments.has(Amendment::Bursts) {
+            self.stream_bursts.add(id, bytes, now);
+        }
     }
 
     /// Returns the unit of comparison where somebody has to wait: the message; without one, as much again as the stream
@@ -385,10 +413,9 @@ impl Hvc {
 ///
 /// A control frame is small, and much waits for it: limits, connection IDs, what became of a path.
 fn reliable(paths: &[PathView], set: PathSet) -> PathSet {
-    const SLACK: u16 = 10;
     let open = || set.iter().filter(|&index| paths[index].can_send());
     let Some(least) = open().map(|index| paths[index].loss.get()).min() else { return set };
-    open().filter(|&index| paths[index].loss.get() <= least.saturating_add(SLACK)).collect()
+    open().filter(|&index| paths[index].loss.get() <= least.saturating_add(LOSS_SLACK)).collect()
 }
 
 fn is_data(item: &Item) -> bool {

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::cost::{WEIGHT_UNIT, nanos};
+use super::tuning::{HALFWAY, LEAST_ALPHA, LONGEST_FORGONE, MOST_ALPHA, MOST_HUNDREDTHS};
 
 /// The price multiplier α of a scarce path, by which the transmission cost is weighed against the time that is saved.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -17,18 +18,6 @@ pub enum Price {
     /// α follows demand: from 0.25, when whatever was worth it found a place, towards 3 as more had to go without.
     Demand,
 }
-
-/// The greatest fixed α: beyond it nothing but the smallest frames is worth a scarce path.
-const MOST_HUNDREDTHS: u16 = 10_000;
-
-/// The least α of [`Price::Demand`], in units of 1/[`WEIGHT_UNIT`].
-const LEAST: u64 = WEIGHT_UNIT / 4;
-/// The α that it approaches.
-const MOST: u64 = WEIGHT_UNIT * 3;
-/// The forgone time of the path, in nanoseconds, at which α is halfway between the two.
-const HALFWAY: u64 = 20_000_000;
-/// The longest backlog of forgone items that is remembered, in nanoseconds.
-const LONGEST: u64 = 1_000_000_000;
 
 impl Price {
     /// DChannel's: α is 0.75 (NSDI 2023, §3.4, Table 5).
@@ -99,20 +88,20 @@ impl CurrentPrice {
             Price::Fixed { hundredths } => u64::from(hundredths) * WEIGHT_UNIT / 100,
             Price::Demand => {
                 let forgone = self.forgone_until.saturating_sub(nanos(now));
-                LEAST + (MOST - LEAST) * forgone / (forgone + HALFWAY)
+                LEAST_ALPHA + (MOST_ALPHA - LEAST_ALPHA) * forgone / (forgone + HALFWAY)
             }
         }
     }
 
     /// The least α that may come to hold, if what goes without changes it.
     pub(super) fn least(&self) -> Option<u64> {
-        (self.price == Price::Demand).then_some(LEAST)
+        (self.price == Price::Demand).then_some(LEAST_ALPHA)
     }
 
     /// Notes at `now` that an item that would keep the path busy for `time` nanoseconds went without it.
     pub(super) fn note_forgone(&mut self, time: u64, now: Duration) {
         let now = nanos(now);
-        self.forgone_until = self.forgone_until.max(now).saturating_add(time).min(now + LONGEST);
+        self.forgone_until = self.forgone_until.max(now).saturating_add(time).min(now + LONGEST_FORGONE);
     }
 }
 
@@ -156,13 +145,15 @@ mod tests {
     fn the_price_of_demand_rises_with_what_goes_without_and_falls_as_the_path_would_have_carried_it() {
         let at = Duration::from_millis;
         let mut price = CurrentPrice::of(Price::Demand);
-        assert_eq!(price.alpha(at(0)), LEAST);
+        assert_eq!(price.alpha(at(0)), LEAST_ALPHA);
         price.note_forgone(HALFWAY, at(100));
-        assert_eq!(price.alpha(at(100)), LEAST + (MOST - LEAST) / 2);
-        assert!((LEAST + 1..LEAST + (MOST - LEAST) / 2).contains(&price.alpha(at(110))));
-        assert_eq!(price.alpha(at(120)), LEAST);
+        assert_eq!(price.alpha(at(100)), LEAST_ALPHA + (MOST_ALPHA - LEAST_ALPHA) / 2);
+        assert!(
+            (LEAST_ALPHA + 1..LEAST_ALPHA + (MOST_ALPHA - LEAST_ALPHA) / 2).contains(&price.alpha(at(110)))
+        );
+        assert_eq!(price.alpha(at(120)), LEAST_ALPHA);
         (0..1000).for_each(|_| price.note_forgone(u64::MAX, at(200)));
-        assert!((MOST - MOST / 48..MOST).contains(&price.alpha(at(200))));
-        assert_eq!(price.alpha(at(1200)), LEAST);
+        assert!((MOST_ALPHA - MOST_ALPHA / 48..MOST_ALPHA).contains(&price.alpha(at(200))));
+        assert_eq!(price.alpha(at(1200)), LEAST_ALPHA);
     }
 }

@@ -1,21 +1,14 @@
 //! The value of an earlier arrival: urgency and deadlines scale the reward.
 
-use super::cost::{WEIGHT_UNIT, WHOLE, narrowness};
+use super::cost::{WHOLE, narrowness};
+use super::tuning::{MOST_PRICE_RATIO, PRESSING, SHARED, SHARED_BY_PEER, URGENCY_SCALE};
 use crate::{PathView, Sharing};
-
-/// DChannel's α in units of 1/[`WEIGHT_UNIT`]: 0.75 (NSDI §3.4, Table 5). Acknowledgements have it at any price of data.
-pub(super) const ALPHA: u64 = WEIGHT_UNIT * 3 / 4;
-
-/// From this urgency on data is background (RFC 9218 §4.1 names 7 so; 6 is what is left to grade it).
-pub(super) const BACKGROUND: u8 = 6;
 
 /// The weight of the transmission cost for data of this urgency, where it is `alpha` for the default.
 ///
 /// Multiplying the reward by s is dividing the transmission cost by s: s is 2 at urgency 0, 1 at the default 3, 1/8 at 7.
 pub(super) const fn weight(urgency: u8, alpha: u64) -> u64 {
-    // The reward's scale in sixteenths, by urgency.
-    const SCALE: [u64; 8] = [32, 24, 20, 16, 12, 8, 4, 2];
-    alpha * 16 / SCALE[if urgency > 7 { 7 } else { urgency as usize }]
+    alpha * 16 / URGENCY_SCALE[if urgency > 7 { 7 } else { urgency as usize }]
 }
 
 /// Returns the price multiplier of a byte on `scarce`, to which `bulk` is the alternative, in units of 1/[`WHOLE`]: the
@@ -32,8 +25,8 @@ pub(super) fn price_multiplier(scarce: &PathView, bulk: &PathView) -> u64 {
 /// end elsewhere, as many as a page has domains, and all begin to send at about the same time.
 const fn sharing_multiplier(path: &PathView) -> u64 {
     match (path.hints.shared, path.others) {
-        (Sharing::Endpoint, None) => 3,
-        (Sharing::Shared, _) => 2,
+        (Sharing::Endpoint, None) => SHARED_BY_PEER,
+        (Sharing::Shared, _) => SHARED,
         (Sharing::Unknown | Sharing::Dedicated, _) | (Sharing::Endpoint, Some(_)) => 1,
     }
 }
@@ -41,11 +34,9 @@ const fn sharing_multiplier(path: &PathView) -> u64 {
 /// Returns the ratio of the hinted prices of a byte on `scarce` and on `bulk`: a path that costs ten times as much has
 /// to be worth ten times its transmission cost. A path without a price costs 1, and so does one that costs nothing.
 fn price_ratio(scarce: Option<u64>, bulk: Option<u64>) -> u64 {
-    // Above it only what is late without the scarce path is worth its price.
-    const MOST: u64 = 64;
     let price = |price: Option<u64>| price.unwrap_or(1).max(1);
     let (scarce, bulk) = (price(scarce), price(bulk));
-    if scarce <= bulk { 1 } else { scarce.div_ceil(bulk).min(MOST) }
+    if scarce <= bulk { 1 } else { scarce.div_ceil(bulk).min(MOST_PRICE_RATIO) }
 }
 
 /// The pressure of a deadline on the choice between a bulk path and a scarce one.
@@ -76,7 +67,7 @@ impl Pressure {
         match self {
             Self::Spare => None,
             Self::Ordinary => Some(weight),
-            Self::Press => Some(weight / 4),
+            Self::Press => Some(weight / PRESSING),
         }
     }
 }
@@ -84,6 +75,7 @@ impl Pressure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hvc::tuning::ALPHA;
 
     #[test]
     fn the_default_urgency_weighs_the_fare_by_alpha() {

@@ -4,30 +4,8 @@ use std::time::Duration;
 
 use super::comparison::ComparisonUnit;
 use super::cost::{NEVER, PathEstimate, WHOLE, available, nanos, narrowness, scarcity, transmission};
-use super::reward::ALPHA;
+use super::tuning::{ALPHA, BURST, CALM, LEAST_LENT, LENT_QUEUE, LENT_SHARE, SPARE_HOLD};
 use crate::{Bandwidth, Content, Item, PathId, PathView, Sharing};
-
-/// The time for which bulk stays off a scarce channel after a latency-critical frame used it: its sender may send
-/// again.
-const HOLD: Duration = Duration::from_millis(100);
-
-/// The time without anything latency-critical after which nothing is kept free for it.
-const CALM: Duration = Duration::from_secs(1);
-
-/// The longest time for which a piece of bulk keeps the channel busy: a latency-critical frame may have to wait behind
-/// it.
-const BURST: Duration = Duration::from_millis(2);
-
-/// One over the share of the rate that is lent until then. The other half keeps frames and acknowledgements from meeting
-/// a burst each time.
-const SHARE: u64 = 2;
-
-/// The queue that bulk may make on a path whose rate nobody promised, if that is as scarce as can be: half a datagram at
-/// 2 Mbit/s.
-const QUEUE: Duration = Duration::from_millis(3);
-
-/// A piece that carries less than this is mostly header.
-const LEAST: usize = 200;
 
 /// The quota that was lent, and the time at which a latency-critical frame last wanted the path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,7 +50,7 @@ impl SpareCapacity {
             return LentQuota::None;
         };
         let since = self.wanted.map_or(Duration::MAX, |last| item.now.saturating_sub(last));
-        let quiet = since > HOLD;
+        let quiet = since > SPARE_HOLD;
         if !quiet || !is_long(item, unit, bulk) {
             return LentQuota::None;
         }
@@ -81,19 +59,19 @@ impl SpareCapacity {
         let most = burst.min(scarce.datagram_size).saturating_sub(around).min(item.bytes);
         let in_time =
             || PathEstimate::of(0, scarce, most).arrival <= PathEstimate::of_whole(0, bulk, whole).arrival;
-        if most < LEAST || !in_time() {
+        if most < LEAST_LENT || !in_time() {
             return LentQuota::None;
         }
         let bytes = scarce.send_allowance.saturating_sub(around).min(most);
         let now = nanos(item.now);
         let paid = if self.path == Some(scarce.id) { self.lent_until.saturating_sub(now) } else { 0 };
         let wait = paid.max(transmission(scarce.backlog, Some(rate)));
-        if wait > 0 || bytes < LEAST {
+        if wait > 0 || bytes < LEAST_LENT {
             // Without room the window waits for acknowledgements, or the pacer is ahead of the empty queue: not for long.
             return LentQuota::In(Duration::from_nanos(wait).max(BURST / 4));
         }
         self.path = Some(scarce.id);
-        let share = if since > CALM { 1 } else { SHARE };
+        let share = if since > CALM { 1 } else { LENT_SHARE };
         // What is lent of a whole rate has to leave room for all headers, or a queue would grow.
         let whole = bytes + around + scarce.lower_headers;
         self.lent_until = now + nanos(rate.transmission_time(whole)) * share;
@@ -128,11 +106,11 @@ impl SpareCapacity {
             .map(|whole| whole.arrival);
         let soon = if bulk.rate.is_some() { by_rate.min(by_window) } else { by_window };
         let in_time = PathEstimate::of(0, scarce, item.bytes).arrival <= soon;
-        if since <= nanos(HOLD) * scarcity / WHOLE || !in_time {
+        if since <= nanos(SPARE_HOLD) * scarcity / WHOLE || !in_time {
             return LentQuota::None;
         }
         // Where nothing is scarce the division says for ever.
-        let queue = (nanos(QUEUE) * WHOLE).checked_div(scarcity).unwrap_or(NEVER);
+        let queue = (nanos(LENT_QUEUE) * WHOLE).checked_div(scarcity).unwrap_or(NEVER);
         let carried = rate.bytes_in(scarce.rtt.minimum.saturating_add(Duration::from_nanos(queue)));
         let most = usize::try_from(carried).unwrap_or(usize::MAX).saturating_add(scarce.datagram_size);
         if scarce.in_flight.saturating_add(item.bytes) > most {

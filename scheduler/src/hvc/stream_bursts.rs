@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-/// A pause longer than this ends a run.
-const PAUSE: Duration = Duration::from_millis(100);
+use super::tuning::BURST_PAUSE;
 
 /// The number of streams that are remembered. A slot that streams share belongs to the one that placed last: all that
 /// the other loses is a guess.
@@ -27,7 +26,7 @@ impl Burst {
     const NONE: Self = Self { stream: 0, bytes: 0, last: Duration::ZERO };
 
     fn continues(&self, stream: u64, now: Duration) -> bool {
-        self.stream == stream && now.saturating_sub(self.last) <= PAUSE
+        self.stream == stream && now.saturating_sub(self.last) <= BURST_PAUSE
     }
 }
 

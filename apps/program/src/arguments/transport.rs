@@ -11,7 +11,7 @@ use hvq::transport::connection::{AckRequests, DatagramSizing, EcnMarking, HintEx
 use hvq::transport::connection::{VersionChoice, Versions};
 use hvq::transport::wire::version::Version;
 use hvq::{Suite, TransportConfig};
-use hvq_scheduler::Policy;
+use hvq_scheduler::{Amendment, Policy};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use std::time::Duration;
 pub struct TransportArguments {
     /// The policy that chooses the path of each frame: hvc, a scheme of the literature such as min-rtt, blest or
     /// dchannel (a wrong name lists them all), or single:PATH
-    #[arg(long, value_name = "NAME", default_value_t = Policy::Hvc)]
+    #[arg(long, value_name = "NAME", default_value_t = Policy::Hvc, long_help = policies())]
     pub scheduler: Policy,
     /// Congestion control of paths that name none: cubic, bbr, newreno, vegas, copa, vivace (these three
     /// also for radios: vegas-radio …), or coupled lia, olia, balia
@@ -55,6 +55,18 @@ pub struct TransportArguments {
     /// Write what each connection does to a qlog file in this folder, for qvis (by default what QLOGDIR says)
     #[arg(long, value_name = "FOLDER")]
     qlog: Option<PathBuf>,
+}
+
+/// The policies and the amendments of hvc, for the long help.
+fn policies() -> String {
+    let amendments =
+        Amendment::ALL.map(|amendment| format!("  {:18}{}", amendment.name(), amendment.effect()));
+    format!(
+        "The policy that chooses the path of each frame: {}, or single:PATH. hvc:core is the bare formula of hvc, \
+         hvc:without=NAME+NAME is hvc without some of its amendments:\n{}",
+        Policy::NAMES.join(", "),
+        amendments.join("\n")
+    )
 }
 
 impl TransportArguments {

@@ -109,6 +109,11 @@ impl SendHalf {
         self.credit.raise(limit);
     }
 
+    /// Bytes of fresh data that the peer's limit still admits.
+    pub fn available(&self) -> u64 {
+        self.credit.available()
+    }
+
     /// Returns the number of bytes that [`Self::write`] takes, if `capacity` bytes may be buffered.
     pub fn writable(&self, capacity: usize) -> Result<usize, WriteError> {
         self.check_open()?;

@@ -431,6 +431,6 @@ fn note_errors(noted: &mut BTreeMap<String, f64>, errors: Vec<f64>) {
 /// with a guaranteed rate the transport would pace URLLC for them, and spare them the queue that makes MPTCP slow there
 /// (NSDI 2023, Fig. 3).
 pub(in crate::experiment) fn is_told(policy: Policy) -> bool {
-    use Policy::{Blest, Ecf, MinRtt, Redundant, RoundRobin, Sttf, Weighted, Xlink};
-    !matches!(policy, MinRtt | RoundRobin | Weighted | Redundant | Ecf | Blest | Sttf | Xlink)
+    use Policy::{Blest, Ecf, MinRtt, Redundant, RoundRobin, Sttf, Weighted, Xlink, XlinkAlways};
+    !matches!(policy, MinRtt | RoundRobin | Weighted | Redundant | Ecf | Blest | Sttf | Xlink | XlinkAlways)
 }

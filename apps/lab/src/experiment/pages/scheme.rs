@@ -110,7 +110,7 @@ impl Scheme {
     /// authors of the other policies know no such bound, and neither does a server of somebody else.
     pub(in crate::experiment) const fn queue_bound(self, side: Side) -> QueueBound {
         match (self, self.policy(side)) {
-            (Self::Bound(_), _) | (_, Policy::Hvc | Policy::HvcAt(_) | Policy::HvcDuplicate) => {
+            (Self::Bound(_), _) | (_, Policy::Hvc | Policy::HvcOf(_) | Policy::HvcDuplicate) => {
                 QueueBound::On
             }
             _ => QueueBound::Off,

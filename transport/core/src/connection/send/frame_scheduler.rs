@@ -243,6 +243,7 @@ impl Sender<'_> {
             pending: offer.bytes.max(1),
             head_of_line_delay: offer.arrival.since(round.now),
             history: offer.history,
+            credit: offer.credit,
             ..self.item(Content::Stream { id: id.0 }, 1, round.now)
         };
         match self.ask(&item, round) {

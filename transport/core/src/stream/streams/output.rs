@@ -31,6 +31,8 @@ pub struct Offer {
     pub arrival: Instant,
     /// The earlier transmission of the bytes, if there was one.
     pub history: History,
+    /// Bytes of fresh data that both limits of the peer still admit (RFC 9000 §4.1).
+    pub credit: u64,
 }
 
 impl Streams {
@@ -70,6 +72,7 @@ impl Streams {
             message: send.message(&piece, now),
             arrival: send.arrival,
             history: piece.history,
+            credit: self.credit.available().min(send.available()),
         })
     }
 
