@@ -59,9 +59,18 @@ const GOALS: &[(&str, &str)] = texts![
     "viewer",
 ];
 
+/// The amendments of `hvc`, one after the other switched off: what each earns by workload.
+const AMENDMENTS: &[(&str, &str)] = texts![
+    "amendments-pages",
+    "amendments-deployments",
+    "amendments-links",
+    "amendments-downloads",
+    "amendments-urgency",
+];
+
 /// Their names.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    TEXTS.iter().chain(GOALS).map(|(name, _)| *name)
+    TEXTS.iter().chain(GOALS).chain(AMENDMENTS).map(|(name, _)| *name)
 }
 
 /// The names of those with the goals about channels as they are.
@@ -69,9 +78,14 @@ pub fn goals() -> impl Iterator<Item = &'static str> {
     GOALS.iter().map(|(name, _)| *name)
 }
 
+/// The names of those with `hvc` without one amendment after the other.
+pub fn amendments() -> impl Iterator<Item = &'static str> {
+    AMENDMENTS.iter().map(|(name, _)| *name)
+}
+
 /// The experiment `name`, if it is compiled in.
 pub fn builtin(name: &str) -> Option<Result<Definition, DefinitionError>> {
-    let (_, text) = TEXTS.iter().chain(GOALS).find(|(known, _)| *known == name)?;
+    let (_, text) = TEXTS.iter().chain(GOALS).chain(AMENDMENTS).find(|(known, _)| *known == name)?;
     Some(Definition::parse(&format!("{name}.toml"), text))
 }
 

@@ -7,6 +7,7 @@ use super::measure::Measure;
 use super::workload::Workload;
 use crate::experiment::pages::{Belief, Scheme};
 use hvq_emulation::{ChannelSpec, Delay, Rate, TraceSource};
+use hvq_scheduler::Policy;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -159,6 +160,9 @@ impl CheckContext<'_> {
             }
             Measure::Knowledge if !self.matrix.belief.iter().any(|belief| belief.is == Belief::default()) => {
                 Some("both is no value of belief")
+            }
+            Measure::Behind if !self.schemes.get_ref().contains(&Scheme::Paths(Policy::Hvc)) => {
+                Some("hvc is not among the schemes")
             }
             Measure::Exchange if self.matrix.order.len() != 2 => Some("order has not two values"),
             _ => None,

@@ -1,7 +1,7 @@
 //! Experiments by name.
 
 use super::Definition;
-use super::builtin::{builtin, goals, names};
+use super::builtin::{amendments, builtin, goals, names};
 use super::error::DefinitionError;
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub enum ChoiceError {
 
 impl Definition {
     /// The experiments of these names: of those compiled in, of files, `goals` for those with the goals about channels as they
-    /// are, or `all`.
+    /// are, `amendments` for those about the parts of `hvc`, or `all`.
     ///
     /// # Errors
     ///
@@ -32,6 +32,7 @@ impl Definition {
             let names: Vec<&str> = match name.as_str() {
                 "all" => names().collect(),
                 "goals" => goals().collect(),
+                "amendments" => amendments().collect(),
                 name => vec![name],
             };
             for name in names {
@@ -68,6 +69,7 @@ mod tests {
         let all = names().count();
         assert_eq!((chosen(&["all"]), chosen(&["goals"])), (Ok(all), Ok(goals().count())));
         assert_eq!(chosen(&["links", "untold"]), Ok(2));
+        assert_eq!(chosen(&["amendments"]), Ok(amendments().count()));
         assert!(chosen(&["links", "goals"]).is_err_and(|error| error.contains("links stands there twice")));
         assert!(chosen(&["nothing"]).is_err_and(|error| error.contains("hvq lab list")));
     }

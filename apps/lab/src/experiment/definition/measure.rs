@@ -36,6 +36,8 @@ pub enum Measure {
     Knowledge,
     /// The difference from the same with the other order of channels, in per cent.
     Exchange,
+    /// The difference by which it is slower than `hvc`, in per cent: of a variant, what `hvc` earns by the rest.
+    Behind,
     /// The mean of another value that runs note under this name.
     Noted(String),
 }
@@ -90,6 +92,7 @@ impl Measure {
             Self::Sum => "sum",
             Self::Knowledge => "knowledge",
             Self::Exchange => "exchange",
+            Self::Behind => "behind",
             Self::Noted(name) => name,
         }
     }
@@ -106,7 +109,8 @@ impl Measure {
             | Self::Best
             | Self::Sum
             | Self::Knowledge
-            | Self::Exchange => true,
+            | Self::Exchange
+            | Self::Behind => true,
             Self::Noted(name) => name.ends_with("percent"),
             Self::Mean | Self::Median | Self::P95 => false,
         }
@@ -131,11 +135,12 @@ impl TryFrom<String> for Measure {
             "sum" => Self::Sum,
             "knowledge" => Self::Knowledge,
             "exchange" => Self::Exchange,
+            "behind" => Self::Behind,
             noted if NOTED.contains(&noted) => Self::Noted(name),
             _ => {
                 return Err(format!(
                     "{name:?} is no measure: choose gain, gap, mean, median, p95, worst, urllc, failed, single, best, \
-                     sum, knowledge or exchange, or what runs note: {}",
+                     sum, knowledge, exchange or behind, or what runs note: {}",
                     NOTED.join(", ")
                 ));
             }
@@ -162,6 +167,7 @@ impl fmt::Display for Measure {
             Self::Sum => "speed beside all links at once",
             Self::Knowledge => "share of the gain of full knowledge",
             Self::Exchange => "difference from the other order of channels",
+            Self::Behind => "slower than hvc",
             other => return formatter.write_str(&other.name().replace('_', " ")),
         })
     }

@@ -17,7 +17,7 @@ mod tests;
 mod workload;
 
 pub use axis::Axis;
-pub use builtin::{builtin, goals, names};
+pub use builtin::{amendments, builtin, goals, names};
 pub use choice::ChoiceError;
 pub use error::DefinitionError;
 pub use expected::{Bound, Goal, Operand, Plot, PlotKind, Published, Selection, Wanted};

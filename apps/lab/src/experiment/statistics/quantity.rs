@@ -7,12 +7,16 @@ use crate::experiment::campaign::Record;
 use crate::experiment::definition::{Axis, Better, Cell, Measure};
 use crate::experiment::pages::Scheme;
 use hvq_emulation::samples::quantile;
+use hvq_scheduler::Policy;
 
 /// A number made of the runs with these indices, which may come more than once.
 pub(super) type Quantity = Box<dyn Fn(&[usize]) -> Option<f64>>;
 
 /// The values of some scheme in the runs of a frame.
 type Column = Vec<Option<f64>>;
+
+/// The scheme that variants of it are measured against.
+const HVC: Scheme = Scheme::Paths(Policy::Hvc);
 
 /// The place of a measurement: what is measured where.
 #[derive(Clone, Copy)]
@@ -40,6 +44,7 @@ impl Subject<'_, '_> {
             Measure::Sum => self.sum(),
             Measure::Knowledge => self.knowledge(better)?,
             Measure::Exchange => self.exchange()?,
+            Measure::Behind => self.behind(better),
             Measure::Worst | Measure::Failed => return None,
         })
     }
@@ -145,6 +150,12 @@ impl Subject<'_, '_> {
             let (own, told) = (own(drawn)?, told(drawn)?);
             (told > 0.0).then(|| 100.0 * own / told)
         }))
+    }
+
+    /// The difference by which it is slower than `hvc`, in percent.
+    fn behind(self, better: Better) -> Quantity {
+        let gain = saved(self.own(), self.of(self.cell, HVC), better);
+        Box::new(move |drawn| gain(drawn).map(|gain| -gain))
     }
 
     /// The difference from the same with the other order of channels, in percent.

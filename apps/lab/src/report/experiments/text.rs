@@ -10,6 +10,9 @@ use std::fmt::Write;
 /// Checks of a verdict that are written out at most; the rest is counted.
 const MOST_CHECKS: usize = 60;
 
+/// Schemes that have a column each at most.
+const MOST_COLUMNS: usize = 12;
+
 /// The goals of `results` with their numbers, and a table of what is drawn and of the mean.
 pub fn markdown(results: &Results<'_>) -> String {
     let definition = results.definition;
@@ -50,10 +53,13 @@ fn goal(verdict: &GoalVerdict) -> String {
     text
 }
 
-/// `measure` by cell and scheme.
+/// `measure` by cell and scheme; of many schemes each has a row.
 fn table(results: &Results<'_>, measure: &Measure) -> String {
     let definition = results.definition;
     let schemes = drawn(definition);
+    if schemes.len() > MOST_COLUMNS {
+        return by_scheme(results, measure, &schemes);
+    }
     let heads: String = schemes.iter().map(|scheme| format!(" {scheme} |")).collect();
     let mut text = format!(
         "{measure}:\n\n| {} |{heads}\n|{}\n",
@@ -65,6 +71,19 @@ fn table(results: &Results<'_>, measure: &Measure) -> String {
         if entries.contains(|letter: char| letter.is_ascii_digit()) {
             let _ = writeln!(text, "| {} |{entries}", definition.matrix.describe(cell, &[]));
         }
+    }
+    text
+}
+
+/// `measure` by scheme and cell.
+fn by_scheme(results: &Results<'_>, measure: &Measure, schemes: &[Scheme]) -> String {
+    let matrix = &results.definition.matrix;
+    let cells: Vec<Cell> = panels(results.definition).into_iter().flat_map(|panel| panel.cells).collect();
+    let heads: String = cells.iter().map(|cell| format!(" {} |", matrix.describe(*cell, &[]))).collect();
+    let mut text = format!("{measure}:\n\n| scheme |{heads}\n|{}\n", " --- |".repeat(cells.len() + 1));
+    for scheme in schemes {
+        let entries: String = cells.iter().map(|cell| entry(results, measure, *cell, *scheme)).collect();
+        let _ = writeln!(text, "| {scheme} |{entries}");
     }
     text
 }
