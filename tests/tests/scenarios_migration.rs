@@ -643,6 +643,34 @@ fn a_client_that_moves_twice_while_nothing_comes_back_is_answered_where_it_is_la
 }
 
 #[test]
+fn a_path_whose_connection_ids_went_to_addresses_in_vain_gets_others_over_another_path() {
+    // RFC 9000 §9.5: the server answers at each address with another connection ID, and has none left. Path 1 cannot find out
+    // where its client is, path 0 answers all the time.
+    let mut net = connected(config(), config());
+    net.tap = Some(Box::new(|wire, way, _| match (wire, way) {
+        (1.., Way::Down) => Fate::Drop,
+        _ => Fate::Pass,
+    }));
+    net.server.connection().set_path_keep_alive(ONE, Some(milliseconds(200))).expect("the path is open");
+    for _ in 0..3 {
+        let elsewhere = net.wire(FAST);
+        let now = net.now;
+        net.client.connection().migrate(ONE, elsewhere, Moving::Validated, now).expect("IDs are left");
+        net.run_for(Duration::from_secs(4));
+    }
+    assert!(net.server.saw(&Event::Path(PathEvent::Silent(ONE))), "{}", net.describe());
+    net.run_for(Duration::from_secs(4));
+    let now = net.now;
+    net.client.connection().rotate_connection_id(ONE, now).expect("the server has issued some");
+    net.client.connection().set_path_keep_alive(ONE, Some(milliseconds(200))).expect("the path is open");
+    net.wires[1].outside = outside(7, 7);
+    net.tap = None;
+    net.run_for(Duration::from_secs(3));
+    assert_eq!(tuple_of(&mut net, Side::Server, ONE).remote, outside(7, 7), "{}", net.describe());
+    assert_eq!(migrations(&net, ONE), 1);
+}
+
+#[test]
 fn a_path_changes_its_connection_id_of_itself_only_while_the_peer_is_heard() {
     // RFC 9000 §9.5: what it retires is not replaced, and then the peer could not answer from where it is.
     let rotation = Rotation { packets: Some(5), ..Rotation::default() };

@@ -103,6 +103,7 @@ impl Connection {
         let max_ack_delay = self.peer.max_ack_delay(self.lifecycle);
         let carries = self.paths.open().any(|path| path.liveness.is_silent())
             && has_to_carry(&self.streams, &self.datagrams, &self.control, &self.paths);
+        let contact = self.paths.contact();
         let wants = self.streams.has_sendable() || self.datagrams.has_waiting() || !self.control.is_empty();
         let mut fold = |at: Option<Instant>, reason: TimerReason| {
             let next = at.map(|at| Deadline::new(at, reason));
@@ -124,7 +125,7 @@ impl Connection {
             // Before the handshake is complete nothing keeps a path alive, and a timer for it would never be served.
             let warm = path.keep_alive_at().filter(|_| self.lifecycle.is_connected());
             fold(warm, TimerReason::KeepAlive);
-            fold(path.elsewhere.deadline(&path.liveness, now), TimerReason::PathValidation);
+            fold(path.elsewhere.deadline(contact, now), TimerReason::PathValidation);
             if self.lifecycle.is_confirmed() {
                 fold(path.probe_at(max_ack_delay), TimerReason::ProbeTimeout);
                 fold(self.paths.overdue_at(path, max_ack_delay), TimerReason::Silence);

@@ -1,7 +1,7 @@
 //! Addresses of a path beside the ones in use: probed by an endpoint, or left behind by a migration (RFC 9000 §9).
 
 use crate::path::amplification::Amplification;
-use crate::path::liveness::Liveness;
+use crate::path::liveness::Contact;
 use crate::path::route::{FourTuple, Route};
 use crate::path::validation::{ChallengeData, Validation};
 use crate::recovery::delay::PathRtts;
@@ -22,7 +22,7 @@ pub enum CandidatePurpose {
     /// It was in use before, and validated: what a migration that turns out to be forged returns to (RFC 9000 §9.3.2).
     Previous,
     /// Its validation failed at this time. It keeps its connection ID, because the peer may have no other to show or to
-    /// take, until the path answers where it is; when it is heard it is validated again.
+    /// take, until the peer answers on any path; when it is heard it is validated again.
     Failed(Instant),
 }
 
@@ -102,25 +102,26 @@ impl CandidateAddress {
         self.measurements = None;
     }
 
-    /// Returns true if its time is over. One that failed is kept until the path has answered since.
-    fn is_over(&mut self, liveness: &Liveness, now: Instant) -> bool {
+    /// Returns true if its time is over. One that failed is kept until the peer has answered since, on whichever path: a
+    /// path that lacks a connection ID cannot find out itself where its peer is, and another one has it replaced.
+    fn is_over(&mut self, contact: Contact, now: Instant) -> bool {
         let failed = self.validation.failed(now);
         match self.purpose {
-            CandidatePurpose::Failed(at) => liveness.acknowledged_at() > at,
+            CandidatePurpose::Failed(at) => contact.acknowledged_at() > at,
             CandidatePurpose::Probing | CandidatePurpose::Pending | CandidatePurpose::Previous => {
                 failed || self.until <= now
             }
         }
     }
 
-    /// Returns true if its connection ID may be missed: nothing shows at `now` that the path answers, so that the peer may
-    /// not learn that it is given back and issues no other.
-    fn is_needed(&self, liveness: &Liveness, now: Instant) -> bool {
+    /// Returns true if its connection ID may be missed: nothing shows at `now` that the peer answers, so that it may not
+    /// learn that it is given back and issues no other.
+    fn is_needed(&self, contact: Contact, now: Instant) -> bool {
         // Without a connection ID of its own an address needs no memory.
         self.destination.is_some()
             && match self.purpose {
-                CandidatePurpose::Probing => self.until > now || liveness.is_silent(),
-                CandidatePurpose::Previous => liveness.is_silent(),
+                CandidatePurpose::Probing => self.until > now || contact.is_lost(),
+                CandidatePurpose::Previous => contact.is_lost(),
                 CandidatePurpose::Pending | CandidatePurpose::Failed(_) => false,
             }
     }
@@ -241,16 +242,16 @@ impl Candidates {
         self.all.iter().filter(|candidate| candidate.validation.is_pending()).count()
     }
 
-    /// Removes and returns those whose validation failed or whose time is over, on a path of this `liveness`. Those whose
-    /// connection ID could not be replaced stay as [`CandidatePurpose::Failed`].
-    pub fn expire(&mut self, liveness: &Liveness, now: Instant) -> SmallVec<[CandidateAddress; 2]> {
+    /// Removes and returns those whose validation failed or whose time is over, given the `contact` with the peer. Those
+    /// whose connection ID could not be replaced stay as [`CandidatePurpose::Failed`].
+    pub fn expire(&mut self, contact: Contact, now: Instant) -> SmallVec<[CandidateAddress; 2]> {
         let mut gone = SmallVec::new();
         if self.all.is_empty() {
             return gone;
         }
         for tuple in self.tuples() {
-            let over = self.get_mut(tuple).is_some_and(|one| one.is_over(liveness, now));
-            match self.get_mut(tuple).filter(|one| over && one.is_needed(liveness, now)) {
+            let over = self.get_mut(tuple).is_some_and(|one| one.is_over(contact, now));
+            match self.get_mut(tuple).filter(|one| over && one.is_needed(contact, now)) {
                 Some(needed) => needed.fail(now),
                 None if over => gone.extend(self.take(tuple)),
                 None => {}
@@ -259,12 +260,12 @@ impl Candidates {
         gone
     }
 
-    /// Returns the time at which the next of them is due for something, on a path of this `liveness`.
-    pub fn deadline(&self, liveness: &Liveness, now: Instant) -> Option<Instant> {
+    /// Returns the time at which the next of them is due for something, given the `contact` with the peer.
+    pub fn deadline(&self, contact: Contact, now: Instant) -> Option<Instant> {
         let due = |one: &CandidateAddress| {
             let validation = one.validation.deadline(now).map(|deadline| deadline.at);
             let over = match one.purpose {
-                CandidatePurpose::Failed(at) => (liveness.acknowledged_at() > at).then_some(now),
+                CandidatePurpose::Failed(at) => (contact.acknowledged_at() > at).then_some(now),
                 CandidatePurpose::Probing | CandidatePurpose::Pending | CandidatePurpose::Previous => {
                     Some(one.until)
                 }
@@ -293,6 +294,7 @@ impl Candidates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::liveness::Liveness;
     use rand::SeedableRng;
     use rand::rngs::StdRng;
     use std::net::SocketAddr;
@@ -301,6 +303,11 @@ mod tests {
     fn tuple(port: u16) -> FourTuple {
         let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
         FourTuple { local: address(443), remote: address(port) }
+    }
+
+    /// The contact of a connection with one path.
+    fn alone(liveness: &Liveness) -> Contact {
+        Contact::over([liveness])
     }
 
     fn candidate(port: u16, purpose: CandidatePurpose) -> CandidateAddress {
@@ -339,8 +346,8 @@ mod tests {
             let mut liveness = Liveness::default();
             liveness.on_acknowledged(answered);
             let now = Instant::from_nanos(9_000);
-            assert_eq!(candidates.deadline(&liveness, now), is_over.then_some(now));
-            assert_eq!(candidates.expire(&liveness, now).len(), usize::from(is_over));
+            assert_eq!(candidates.deadline(alone(&liveness), now), is_over.then_some(now));
+            assert_eq!(candidates.expire(alone(&liveness), now).len(), usize::from(is_over));
         }
     }
 
@@ -427,18 +434,45 @@ mod tests {
         own.validation.start(start, &mut rng, Duration::from_nanos(100));
         candidates.add(own);
         let failed = start + Duration::from_nanos(300);
-        assert_eq!(candidates.expire(&liveness, failed).len(), 0);
+        assert_eq!(candidates.expire(alone(&liveness), failed).len(), 0);
         assert!(candidates.uses(1) && candidates.pending() == 0);
-        assert_eq!(candidates.deadline(&liveness, failed), None);
+        assert_eq!(candidates.deadline(alone(&liveness), failed), None);
         // However often it fails again.
         let again = candidates.failed_mut(tuple(1)).unwrap();
         again.validation.start(failed, &mut rng, Duration::from_nanos(100));
         assert!(candidates.failed_mut(tuple(1)).is_none(), "one attempt at a time");
-        assert_eq!(candidates.expire(&liveness, Instant::from_nanos(5_000)).len(), 0);
+        assert_eq!(candidates.expire(alone(&liveness), Instant::from_nanos(5_000)).len(), 0);
         liveness.on_acknowledged(Instant::from_nanos(6_000));
         let later = Instant::from_nanos(7_000);
-        assert_eq!(candidates.deadline(&liveness, later), Some(later));
-        assert_eq!(candidates.expire(&liveness, later).len(), 1);
+        assert_eq!(candidates.deadline(alone(&liveness), later), Some(later));
+        assert_eq!(candidates.expire(alone(&liveness), later).len(), 1);
+    }
+
+    #[test]
+    fn an_address_that_failed_gives_its_connection_id_back_if_another_path_answers() {
+        let failed = Instant::from_nanos(500);
+        let (mut candidates, mut silent) = (Candidates::default(), Liveness::default());
+        silent.on_unanswered(failed);
+        let mut own = candidate(1, CandidatePurpose::Failed(failed));
+        own.destination = Some(1);
+        candidates.add(own);
+        let now = Instant::from_nanos(9_000);
+        assert_eq!(candidates.expire(alone(&silent), now).len(), 0, "the peer would not learn of it");
+        let mut other = Liveness::default();
+        other.on_acknowledged(Instant::from_nanos(501));
+        let contact = Contact::over([&silent, &other]);
+        assert_eq!(candidates.deadline(contact, now), Some(now));
+        assert_eq!(candidates.expire(contact, now).len(), 1);
+        // Nor is it kept in the first place.
+        for purpose in [CandidatePurpose::Probing, CandidatePurpose::Previous] {
+            for (contact, is_kept) in [(alone(&silent), true), (contact, false)] {
+                let mut own = candidate(2, purpose);
+                own.destination = Some(2);
+                candidates.add(own);
+                assert_eq!(candidates.expire(contact, now).is_empty(), is_kept, "{purpose:?}");
+                assert_eq!(candidates.take(tuple(2)).is_some(), is_kept, "{purpose:?}");
+            }
+        }
     }
 
     #[test]
@@ -450,10 +484,10 @@ mod tests {
         slow.validation.start(start, &mut rng, Duration::from_nanos(100));
         candidates.add(slow);
         let liveness = Liveness::default();
-        assert_eq!(candidates.expire(&liveness, start).len(), 0);
-        assert_eq!(candidates.expire(&liveness, start + Duration::from_nanos(300)).len(), 1);
-        assert_eq!(candidates.deadline(&liveness, start), Some(Instant::from_nanos(1_000)));
-        assert_eq!(candidates.expire(&liveness, Instant::from_nanos(1_000)).len(), 1);
-        assert_eq!(candidates.deadline(&liveness, start), None);
+        assert_eq!(candidates.expire(alone(&liveness), start).len(), 0);
+        assert_eq!(candidates.expire(alone(&liveness), start + Duration::from_nanos(300)).len(), 1);
+        assert_eq!(candidates.deadline(alone(&liveness), start), Some(Instant::from_nanos(1_000)));
+        assert_eq!(candidates.expire(alone(&liveness), Instant::from_nanos(1_000)).len(), 1);
+        assert_eq!(candidates.deadline(alone(&liveness), start), None);
     }
 }

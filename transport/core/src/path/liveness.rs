@@ -53,6 +53,35 @@ impl State {
     }
 }
 
+/// Contact with the peer over all paths of a connection together: over any of them the peer learns which connection IDs are
+/// given back, and issues others (RFC 10069 §3.2).
+#[derive(Clone, Copy, Debug)]
+pub struct Contact {
+    acknowledged_at: Instant,
+    is_lost: bool,
+}
+
+impl Contact {
+    /// The contact over the paths with these livenesses.
+    pub fn over<'a>(paths: impl IntoIterator<Item = &'a Liveness>) -> Self {
+        let none = Self { acknowledged_at: Instant::ZERO, is_lost: true };
+        paths.into_iter().fold(none, |contact, path| Self {
+            acknowledged_at: contact.acknowledged_at.max(path.acknowledged_at),
+            is_lost: contact.is_lost && path.is_silent(),
+        })
+    }
+
+    /// Returns the time at which a packet of any path was last acknowledged.
+    pub fn acknowledged_at(self) -> Instant {
+        self.acknowledged_at
+    }
+
+    /// Returns true if no path answers.
+    pub fn is_lost(self) -> bool {
+        self.is_lost
+    }
+}
+
 /// Packets that a path owes to find out whether it answers. Each kind includes the ones before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum ProbesDue {
@@ -312,6 +341,18 @@ mod tests {
         assert!(!liveness.on_steered(at(110)) && liveness.has_steered());
         liveness.on_moved(at(120));
         assert!(!liveness.is_silent() && !liveness.has_steered());
+    }
+
+    #[test]
+    fn contact_is_lost_when_no_path_answers_and_dates_from_the_latest_answer_of_any() {
+        let (mut late, mut answering) = (silent(), Liveness::default());
+        late.on_acknowledged(at(700));
+        late.on_unanswered(at(800));
+        answering.on_acknowledged(at(500));
+        let summary = |contact: Contact| (contact.acknowledged_at(), contact.is_lost());
+        assert_eq!(summary(Contact::over([&late, &answering])), (at(700), false));
+        assert_eq!(summary(Contact::over([&late, &silent()])), (at(700), true));
+        assert_eq!(summary(Contact::over([])), (Instant::ZERO, true));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::path::candidates::{CandidateAddress, Measurements};
 use crate::path::hints::EarlyHints;
 use crate::path::lifecycle::{LifecycleEvent, Lifecycles, Transition};
 use crate::path::limits::PathLimits;
-use crate::path::liveness::Company;
+use crate::path::liveness::{Company, Contact};
 use crate::path::local_ids::{IdSource, LocalIds};
 use crate::path::path::Path;
 use crate::path::remote_ids::RemoteIds;
@@ -276,6 +276,11 @@ impl Paths {
     /// Returns true if no path answers that is known to reach the peer.
     pub fn are_silent_everywhere(&self) -> bool {
         !self.open.iter().any(Path::is_answering)
+    }
+
+    /// The contact with the peer over all open paths.
+    pub fn contact(&self) -> Contact {
+        Contact::over(self.open.iter().map(|path| &path.liveness))
     }
 
     /// Returns the relation to the paths of a packet that named path `id` and came over `tuple`.

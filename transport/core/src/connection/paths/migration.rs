@@ -404,11 +404,12 @@ impl PathMaintenance<'_> {
 
     /// Forgets addresses of path `id` whose time is over.
     pub(in crate::connection) fn expire_candidates(&mut self, id: PathId, now: Instant) {
+        let contact = self.paths.contact();
         let Some(path) = self.paths.get_mut(id) else { return };
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.1
         //# If path validation fails, the client MUST continue sending all future packets to the server's
         //# original IP address.
-        let gone = path.elsewhere.expire(&path.liveness, now);
+        let gone = path.elsewhere.expire(contact, now);
         if gone.iter().any(|candidate| candidate.purpose == CandidatePurpose::Pending) {
             self.events.push(Event::Path(PathEvent::MigrationFailed(id)));
         }
