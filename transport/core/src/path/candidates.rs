@@ -275,10 +275,11 @@ impl Candidates {
         self.all.iter().filter_map(due).min()
     }
 
-    /// The one at `tuple` was just heard, to the connection ID with sequence number `id_sequence`: it is remembered until
+    /// The one at `tuple` is heard at `now`, to the connection ID with sequence number `id_sequence`: it is remembered until
     /// `until`.
-    pub fn heard(&mut self, tuple: FourTuple, id_sequence: u64, until: Instant) {
+    pub fn heard(&mut self, tuple: FourTuple, id_sequence: u64, until: Instant, now: Instant) {
         if let Some(candidate) = self.get_mut(tuple) {
+            candidate.validation.on_heard(now);
             candidate.heard_with = candidate.heard_with.max(id_sequence);
             candidate.until = until;
         }
@@ -371,7 +372,7 @@ mod tests {
         candidates.add(candidate(1, CandidatePurpose::Probing));
         candidates.add(candidate(2, CandidatePurpose::Probing));
         for (sequence, until) in [(5, 2_000), (3, 3_000)] {
-            candidates.heard(tuple(1), sequence, Instant::from_nanos(until));
+            candidates.heard(tuple(1), sequence, Instant::from_nanos(until), Instant::ZERO);
         }
         let known = |port| candidates.get(tuple(port)).map(|one| (one.heard_with, one.until));
         assert_eq!(known(1), Some((5, Instant::from_nanos(3_000))));

@@ -678,6 +678,7 @@ impl Path {
     /// An authentic packet arrived on the path. If it is silent it is asked at once, but once a round trip at most.
     pub fn on_heard(&mut self, now: Instant) {
         self.active_at = now;
+        self.route.validation.on_heard(now);
         self.liveness.on_heard(self.rtt().smoothed().max(LEAST_INTERVAL), now);
     }
 

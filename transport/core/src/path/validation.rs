@@ -50,6 +50,8 @@ enum Proof {
 struct Attempt {
     /// The time at which the next challenge is due.
     next_at: Instant,
+    /// The time at which the latest challenge was sent.
+    asked_at: Instant,
     /// The interval before the first repetition.
     interval: Duration,
     /// Challenges sent.
@@ -90,8 +92,16 @@ impl Validation {
             self.proof = Proof::Missing;
         }
         let purpose = Purpose::Address;
-        self.attempt =
-            Some(Attempt { next_at: now, interval: pto, sent: 0, fails_at, patience, purpose, first });
+        self.attempt = Some(Attempt {
+            next_at: now,
+            asked_at: now,
+            interval: pto,
+            sent: 0,
+            fails_at,
+            patience,
+            purpose,
+            first,
+        });
     }
 
     /// Takes the address as validated without a challenge: the handshake proved it, or another path did (RFC 9000
@@ -124,12 +134,23 @@ impl Validation {
         //# the peer's response with the corresponding PATH_CHALLENGE.
         let data = if attempt.sent == 0 { attempt.first } else { draw(rng) };
         attempt.next_at = now + attempt.interval * (1 << attempt.sent.min(MAX_BACKOFF));
+        attempt.asked_at = now;
         attempt.sent += 1;
         if self.outstanding.len() == MAX_OUTSTANDING {
             self.outstanding.pop_front();
         }
         self.outstanding.push_back((data, Breadth::Full));
         Some(data)
+    }
+
+    /// An authentic packet arrived over this 4-tuple, which works now, one way at least: the next challenge is due at once, if
+    /// the latest was sent as long ago as the first repetition waits (RFC 9000 §8.2.1: no more often than an Initial).
+    pub fn on_heard(&mut self, now: Instant) {
+        if let Some(attempt) = &mut self.attempt
+            && attempt.asked_at + attempt.interval <= now
+        {
+            attempt.next_at = attempt.next_at.min(now);
+        }
     }
 
     /// Takes PATH_RESPONSE. True if it answers a challenge of this 4-tuple, which is thereby validated; other

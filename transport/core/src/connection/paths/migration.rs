@@ -189,7 +189,7 @@ impl PathMaintenance<'_> {
         if path.route.tuple == origin.tuple {
             path.on_heard_with(origin.id_sequence, now);
         } else if path.elsewhere.get(origin.tuple).is_some() {
-            path.elsewhere.heard(origin.tuple, origin.id_sequence, now + lifetime);
+            path.elsewhere.heard(origin.tuple, origin.id_sequence, now + lifetime, now);
             self.validate_again(origin, now);
         } else if self.role == Role::Server {
             self.find_candidate(origin, now);

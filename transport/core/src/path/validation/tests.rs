@@ -222,3 +222,19 @@ fn the_interval_saturates_however_long_the_patience() {
     }
     assert!(validation.outstanding.len() <= MAX_OUTSTANDING);
 }
+
+#[test]
+fn what_arrives_asks_for_the_next_challenge_but_no_sooner_than_the_first_repetition() {
+    let (mut rng, mut validation) = (StdRng::seed_from_u64(7), Validation::default());
+    validation.on_heard(at(0));
+    validation.start_within(at(0), &mut rng, PTO, PTO * 30);
+    let mut sent = Vec::new();
+    for time in 0..1_000 {
+        if [50, 250, 260].contains(&time) || time >= 800 {
+            validation.on_heard(at(time));
+        }
+        sent.extend(validation.next_challenge(at(time), &mut rng).map(|_| time));
+    }
+    assert_eq!(sent, [0, 100, 250, 650, 800, 900]);
+    assert!(validation.is_pending() && !validation.failed(at(2_999)) && validation.failed(at(3_000)));
+}
