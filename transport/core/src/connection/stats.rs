@@ -148,6 +148,17 @@ pub(crate) struct ChannelEstimate {
     pub backlog: usize,
     /// The time at which the peer last acknowledged something on the path.
     pub heard_at: Instant,
+    /// The silence of the path, if the peer answers on another one: then the channel is to blame, not the peer.
+    pub silence: Option<Silence>,
+}
+
+/// A path that does not answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Silence {
+    /// The time at which it counted as silent.
+    pub since: Instant,
+    /// The time at which it was last asked.
+    pub asked_at: Instant,
 }
 
 impl Connection {
@@ -178,8 +189,14 @@ impl Connection {
             delay: delay_of(&self.paths, path),
             backlog: path.own_backlog(now),
             heard_at: path.liveness.acknowledged_at(),
+            silence: silence_of(&self.paths, path),
         })
     }
+}
+
+fn silence_of(paths: &Paths, path: &Path) -> Option<Silence> {
+    let since = path.liveness.silent_since().filter(|_| !paths.are_silent_everywhere())?;
+    Some(Silence { since, asked_at: path.liveness.asked_at() })
 }
 
 fn delay_of(paths: &Paths, path: &Path) -> Option<Duration> {

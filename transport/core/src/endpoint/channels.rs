@@ -17,7 +17,7 @@ pub struct NetworkPath {
     pub hints: Hints,
 }
 
-/// The time for which no connection begins on a channel where an attempt was not answered, if there is another.
+/// The time for which no connection begins on a channel where an attempt, or a path, was not answered, if there is another.
 const SHUNNED: Duration = Duration::from_secs(10);
 
 /// Knowledge about channels from handshakes that began lately.
@@ -47,18 +47,21 @@ impl Channels {
         self.unanswered.insert(local, now);
     }
 
-    /// Returns true if the channel of `local` did not answer lately, and no path from there did since.
+    /// Returns true if the channel of `local` did not answer lately, neither an attempt nor a path whose peer answers on another,
+    /// and no path from there was answered since.
     pub(super) fn is_shunned(
         &self,
         local: SocketAddr,
         connections: &KeyedMap<ConnectionHandle, Box<Connection>>,
         now: Instant,
     ) -> bool {
-        let Some(at) = self.unanswered.get(&local).copied().filter(|at| *at + SHUNNED > now) else {
-            return false;
-        };
-        let mut seen = connections.values().flat_map(|connection| connection.paths_from(local, now));
-        seen.all(|view| view.heard_at <= at)
+        let seen = || connections.values().flat_map(|connection| connection.paths_from(local, now));
+        let attempt = self.unanswered.get(&local).copied().filter(|at| *at + SHUNNED > now);
+        let silences = seen().filter_map(|view| view.silence);
+        let lately = silences.filter(|silence| silence.asked_at + SHUNNED > now);
+        attempt
+            .max(lately.map(|silence| silence.since).max())
+            .is_some_and(|at| seen().all(|view| view.heard_at <= at))
     }
 
     /// Returns the time for which the channel of `local` is busy with handshakes.

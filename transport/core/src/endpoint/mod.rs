@@ -269,8 +269,8 @@ impl Endpoint {
     /// Returns the index of the one of `ways` over which a connection with `config` had better begin: the policy's
     /// choice from the hints and from the measurements of all connections of this endpoint on these channels. It is the
     /// first while nothing tells of the delay of some, and where the policy leaves the choice to the application. A channel
-    /// on which an attempt of a race was not answered within the last 10 seconds, nor anything else since, gives way to the
-    /// first that has done better.
+    /// on which an attempt of a race, or a path of a connection that has another, was not answered within the last 10 seconds,
+    /// nor anything else since, gives way to the first that has done better.
     pub fn first_network_path(&self, config: &ClientConfig, ways: &[NetworkPath], now: Instant) -> usize {
         let chosen = self.preferred_way(config, ways, now);
         let is_shunned =

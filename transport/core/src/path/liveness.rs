@@ -230,6 +230,19 @@ impl Liveness {
         matches!(self.state, State::Heard { .. })
     }
 
+    /// Returns the time since which the path has not answered, if it is silent, and was not heard since it was asked last.
+    pub fn silent_since(&self) -> Option<Instant> {
+        match self.state {
+            State::Silent { since } => Some(since),
+            State::Answering | State::Heard { .. } => None,
+        }
+    }
+
+    /// Returns the time at which a probe last became due.
+    pub fn asked_at(&self) -> Instant {
+        self.asked_at
+    }
+
     /// Returns true if a packet arrived on the path after `instant`.
     pub fn was_heard_since(&self, instant: Instant) -> bool {
         self.heard_at > instant

@@ -318,6 +318,39 @@ fn a_channel_that_was_not_answered_counts_again_once_a_path_from_there_is_heard(
 }
 
 #[test]
+fn a_connection_does_not_begin_where_a_path_of_another_is_silent_until_that_answers() {
+    let mut course = Course::new();
+    let ways: Vec<NetworkPath> = course.candidates.iter().map(|candidate| candidate.way).collect();
+    let handle = course.begin(RaceOptions::default());
+    course.run_to(milliseconds(500));
+    let now = course.network.now;
+    course.network.client(handle).open_path(ways[1].tuple, now).expect("paths are negotiated");
+    course.run_to(milliseconds(1_000));
+    let first = |course: &Course| {
+        let Network { client, client_config, now, .. } = &course.network;
+        client.first_network_path(client_config, &ways, *now)
+    };
+    assert_eq!(first(&course), 0);
+    let beside = Rc::new(Cell::new(false));
+    let is_dark = beside.clone();
+    course.lose(0, |time, _| time < milliseconds(5_000));
+    course.lose(1, move |_, _| is_dark.get());
+    // Both paths are asked again and again.
+    for path in [PathId::ZERO, PathId(1)] {
+        let asked = course.network.client(handle).set_path_keep_alive(path, Some(milliseconds(50)));
+        asked.expect("the path is open");
+    }
+    course.run_to(milliseconds(2_000));
+    assert_eq!(first(&course), 1);
+    beside.set(true);
+    course.run_to(milliseconds(4_500));
+    assert_eq!(first(&course), 0, "with no path left nothing speaks against this channel");
+    beside.set(false);
+    course.run_to(milliseconds(8_000));
+    assert_eq!(first(&course), 0, "it answers again");
+}
+
+#[test]
 fn all_channels_that_had_more_time_to_answer_than_the_winners_are_shunned() {
     let mut course = Course::dark(&[0, 1]);
     let tuple = course.network.link(DELAYS[1]);
