@@ -228,7 +228,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_policy_keeps_the_contract(seed: u64) {
-            for name in Policy::NAMES.into_iter().chain(["single:3", "best-pkt-size:250", "obj-size:6000"]) {
+            for name in Policy::NAMES.into_iter().chain(["single:3", "best-pkt-size:250", "obj-size:6000", "xlink:always", "hvc:core"]) {
                 let policy: Policy = name.parse().expect("a listed name parses");
                 check(&|| policy.scheduler(), seed);
             }

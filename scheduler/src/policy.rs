@@ -77,7 +77,7 @@ pub enum Policy {
 }
 
 /// Every policy with its default parameters, by name, the default first.
-const ALL: [(&str, Policy); 26] = [
+const ALL: [(&str, Policy); 25] = [
     ("hvc", Policy::Hvc),
     ("hvc-duplicate", Policy::HvcDuplicate),
     ("min-rtt", Policy::MinRtt),
@@ -89,7 +89,6 @@ const ALL: [(&str, Policy); 26] = [
     ("blest", Policy::Blest),
     ("sttf", Policy::Sttf),
     ("xlink", Policy::Xlink),
-    ("xlink-always", Policy::XlinkAlways),
     ("all-embb", Policy::AllEmbb),
     ("all-urllc", Policy::AllUrllc),
     ("pkt-uplink", Policy::PktUplink),
@@ -158,6 +157,7 @@ impl Policy {
             "hvc" => parameter.parse().ok().map(Self::HvcOf),
             "single" => parameter.parse().ok().map(|id| Self::Single(Some(PathId(id)))),
             "best-pkt-size" => parameter.parse().ok().map(Self::BestPktSize),
+            "xlink" => (parameter == "always").then_some(Self::XlinkAlways),
             "obj-size" => parameter.parse().ok().map(Self::ObjSize),
             _ => None,
         }
@@ -186,6 +186,7 @@ impl fmt::Display for Policy {
         }
         match self {
             Self::HvcOf(variant) => write!(f, "hvc:{variant}"),
+            Self::XlinkAlways => f.write_str("xlink:always"),
             Self::Single(Some(path)) => write!(f, "single:{path}"),
             Self::BestPktSize(below) => write!(f, "best-pkt-size:{below}"),
             Self::ObjSize(below) => write!(f, "obj-size:{below}"),
@@ -204,7 +205,7 @@ impl fmt::Display for UnknownPolicy {
         write!(
             f,
             "no scheduling policy is called {:?}: choose one of {names}, single:N for path N, best-pkt-size:BYTES \
-             or obj-size:BYTES for another threshold, hvc:alpha=NUMBER or hvc:price=demand for another price of \
+             or obj-size:BYTES for another threshold, xlink:always for XLINK without control, hvc:alpha=NUMBER or hvc:price=demand for another price of \
              scarce paths, hvc:core for the bare formula, or hvc:without=NAME+NAME for hvc without some amendments",
             self.0
         )?;
@@ -241,6 +242,7 @@ mod tests {
             ("single:7", Policy::Single(Some(PathId(7)))),
             ("best-pkt-size:250", Policy::BestPktSize(250)),
             ("obj-size:6000", Policy::ObjSize(6000)),
+            ("xlink:always", Policy::XlinkAlways),
             ("hvc:alpha=1.5", priced(Price::Fixed { hundredths: 150 })),
             ("hvc:price=demand", priced(Price::Demand)),
             ("hvc:core", Policy::HvcOf(Variant { amendments: Amendments::NONE, ..Variant::default() })),

@@ -41,10 +41,7 @@ impl Xlink {
 
 impl Scheduler for Xlink {
     fn name(&self) -> &'static str {
-        match self.control {
-            Control::PlayTime => "xlink",
-            Control::None => "xlink-always",
-        }
+        "xlink"
     }
 
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
