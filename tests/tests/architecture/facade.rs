@@ -9,7 +9,7 @@ use crate::tree::File;
 const CORE: &str = "transport/core/src/";
 
 /// The exported names, at most: types, traits, functions and constants in public modules, and what these export again.
-const MOST_NAMES: usize = 322;
+const MOST_NAMES: usize = 319;
 
 /// The words that begin an item with a name.
 const ITEMS: [&str; 9] = ["struct", "enum", "union", "trait", "type", "fn", "const", "static", "mod"];
