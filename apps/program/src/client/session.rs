@@ -6,13 +6,11 @@ use super::target::Target;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::Console;
 use crate::paths::destination;
-use crate::sessions::{keep_knowledge, restore_knowledge};
 use bytes::Bytes;
 use futures::future::poll_fn;
 use h3::client::SendRequest;
 use hvq::{ClientConfig, ConnectOptions, Connection, Destination, Endpoint, PathId};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -24,8 +22,6 @@ const GOODBYE: Duration = Duration::from_millis(500);
 pub struct Session {
     target: Target,
     endpoint: Endpoint,
-    /// The file of session tickets.
-    sessions: Option<PathBuf>,
     /// The QUIC connection.
     pub(super) connection: Connection,
     /// The paths beside the first.
@@ -43,9 +39,6 @@ impl Session {
         let start = Instant::now();
         let config = &settings.config;
         let endpoint = Endpoint::client(&[])?;
-        if let Some(sessions) = &settings.sessions {
-            restore_knowledge(&endpoint, sessions);
-        }
         let approach = target.approach(&settings.paths).await?;
         let mut last = None;
         for Destination { address, paths } in approach.destinations.clone() {
@@ -67,9 +60,7 @@ impl Session {
                     if let Some(time) = settings.migrate_after {
                         migrate(&connection, time, console);
                     }
-                    let mut session = Self::start(target, endpoint, connection, others, connect_time).await?;
-                    session.sessions.clone_from(&settings.sessions);
-                    return Ok(session);
+                    return Self::start(target, endpoint, connection, others, connect_time).await;
                 }
                 // Another address has the same certificate, so that trying it tells nothing new.
                 Err(failure) if failure.exit() == Exit::Tls => return Err(failure),
@@ -93,8 +84,7 @@ impl Session {
             let end = poll_fn(|context| driver.poll_close(context)).await;
             tracing::debug!(%end, "HTTP/3 ended");
         });
-        let (target, sessions) = (target.clone(), None);
-        Ok(Self { target, endpoint, sessions, connection, others, requests, driver, connect_time })
+        Ok(Self { target: target.clone(), endpoint, connection, others, requests, driver, connect_time })
     }
 
     /// The QUIC connection.
@@ -114,9 +104,6 @@ impl Session {
         self.driver.abort();
         drop((self.requests, self.connection));
         let _late = timeout(GOODBYE, self.endpoint.wait_idle()).await;
-        if let Some(sessions) = &self.sessions {
-            keep_knowledge(&self.endpoint, sessions);
-        }
     }
 }
 
