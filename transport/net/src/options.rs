@@ -183,7 +183,6 @@ impl ChannelOptions {
             local,
             hints: self.hints,
             congestion: self.congestion.clone(),
-            link: None,
         })
     }
 }

@@ -69,7 +69,6 @@ use std::time::Duration;
 
 pub(crate) use crate::connection::paths::multipath::IdChanges;
 pub use crate::handshake::negotiation::{VersionChoice, Versions};
-pub use crate::knowledge::PathMemory;
 pub use crate::path::dscp::{Dscp, DscpError};
 pub use crate::path::mtu::DatagramSizing;
 pub use crate::path::rotation::Rotation;

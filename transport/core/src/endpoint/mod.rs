@@ -32,7 +32,6 @@ pub use race::{
 };
 pub use stats::{EndpointStats, SlotStats};
 
-use crate::connection::paths::knowledge;
 use crate::connection::paths::shared_bottleneck::SharedBottlenecks;
 use crate::connection::send::buffer_pool::BufferPool;
 use crate::connection::{Connection, Datagram, Event, FourTuple, Resumption, Step, Transmit};
@@ -52,7 +51,6 @@ use crate::endpoint::schedule::Schedule;
 use crate::endpoint::tokens::{ReceivedTokens, Server};
 use crate::endpoint::turns::Turns;
 use crate::hashing::{KeyedMap, shrink};
-use crate::knowledge::Knowledge;
 use crate::memory::MemoryQuota;
 use crate::stream::blocks::Blocks;
 use crate::time::{Deadline, Instant, TimerReason};
@@ -156,8 +154,6 @@ pub struct Endpoint {
     races: Races,
     /// The bytes that connections queue on channels that they share.
     accounts: SharedBottlenecks,
-    /// The measurements that connections left of their paths, for later ones.
-    knowledge: Knowledge,
     /// The bound of memory that connections hold together.
     memory: Arc<MemoryQuota>,
     rng: StdRng,
@@ -196,7 +192,6 @@ impl Endpoint {
             channels: Channels::default(),
             races: Races::default(),
             accounts: SharedBottlenecks::default(),
-            knowledge: Knowledge::default(),
             clients: Clients::new(&config),
             turns: Turns::default(),
             last_words: VecDeque::new(),
@@ -312,19 +307,6 @@ impl Endpoint {
         self.connections.keys().copied().filter(|handle| self.races.race_of(*handle).is_none())
     }
 
-    /// The knowledge of paths that connections left, as bytes that [`Self::add_knowledge`] takes: those of the 64 paths used last.
-    /// A client keeps them beside its session tickets, as private as these: they name networks that it was in.
-    /// [`EndpointConfig::epoch`] dates them; without it they mean nothing to another process.
-    pub fn knowledge(&self) -> Vec<u8> {
-        self.knowledge.to_bytes()
-    }
-
-    /// Adds knowledge of paths that an earlier endpoint left. Returns the number of paths; `None` if `bytes` are damaged or of
-    /// another version: then none is added. Paths that were measured after `now` are left out.
-    pub fn add_knowledge(&mut self, bytes: &[u8], now: Instant) -> Option<usize> {
-        self.knowledge.add_bytes(bytes, now + self.config.epoch)
-    }
-
     /// Returns the counters of datagrams that were ignored and of answers to strangers so far.
     pub fn stats(&self) -> &EndpointStats {
         &self.stats
@@ -369,9 +351,7 @@ impl Endpoint {
             if shares {
                 connection.learn_competition(&self.accounts, now);
             }
-            knowledge::consult(connection, &mut self.knowledge, self.config.epoch, now);
             let step = connection.poll(now);
-            knowledge::report(connection, &mut self.knowledge, self.config.epoch, now);
             if shares {
                 connection.report_traffic(&mut self.accounts, now);
             }
@@ -430,9 +410,7 @@ impl Endpoint {
     /// Nothing is left of the connection.
     fn forget(&mut self, handle: ConnectionHandle) {
         self.clients.forget(handle);
-        if let Some(mut connection) = self.connections.remove(&handle) {
-            knowledge::leave(&mut connection, &mut self.knowledge);
-        }
+        self.connections.remove(&handle);
         shrink(&mut self.connections);
         self.tokens.end(handle);
         self.router.forget(handle);

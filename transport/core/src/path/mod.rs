@@ -2,7 +2,6 @@
 
 pub(crate) mod amplification;
 pub(crate) mod candidates;
-pub(crate) mod careful_resume;
 pub(crate) mod dscp;
 pub(crate) mod hints;
 pub(crate) mod lifecycle;
@@ -14,7 +13,6 @@ pub(crate) mod mtu;
 pub(crate) mod path;
 pub(crate) mod paths;
 pub(crate) mod recovery;
-pub(crate) mod remembered;
 pub(crate) mod remote_ids;
 pub(crate) mod rotation;
 pub(crate) mod route;

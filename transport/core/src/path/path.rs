@@ -4,7 +4,6 @@ use crate::path::candidates::{CandidateAddress, CandidatePurpose, Candidates, Me
 use crate::path::dscp::Dscp;
 use crate::path::hints::{ChannelHints, Told};
 use crate::path::liveness::{Company, Liveness};
-use crate::path::remembered::Remembered;
 use crate::path::rotation::{Destination, Rotation};
 use crate::path::route::Route;
 use crate::path::spin::Spin;
@@ -148,8 +147,6 @@ pub struct Path {
     pub(in crate::path) counters: PathCounters,
     /// The bytes that other connections of this endpoint have queued on the channel.
     others: Others,
-    /// The part in the endpoint's knowledge of paths.
-    pub(in crate::path) remembered: Remembered,
 }
 
 impl Path {
@@ -179,7 +176,6 @@ impl Path {
             opening_datagrams: 0,
             counters: PathCounters::default(),
             others: Others::default(),
-            remembered: Remembered::default(),
         }
     }
 
@@ -541,7 +537,6 @@ impl Path {
     pub fn on_migrated(&mut self, now: Instant) {
         // What is known about the channel holds for another address too: the application would say otherwise.
         self.follow_hints();
-        self.on_other_addresses();
         self.on_destination(now);
         self.spin.reset();
         self.pto.reset();

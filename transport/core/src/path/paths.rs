@@ -73,8 +73,6 @@ pub struct Paths {
     preferred: PreferredAddressState,
     /// True if the router has to be told about remote addresses.
     moved: bool,
-    /// The time at which the endpoint's knowledge last learned of them.
-    learned_at: Instant,
 }
 
 /// The connection IDs of a connection, at its start.
@@ -105,7 +103,6 @@ impl Paths {
             early_hints: EarlyHints::default(),
             lifecycles: Lifecycles::new(),
             moved: true,
-            learned_at: Instant::ZERO,
         }
     }
 
@@ -160,20 +157,6 @@ impl Paths {
     /// Open and lately abandoned paths.
     pub fn all(&self) -> impl Iterator<Item = &Path> {
         self.open.iter().chain(&self.abandoned)
-    }
-
-    /// Lately abandoned paths.
-    pub(crate) fn abandoned_mut(&mut self) -> impl Iterator<Item = &mut Path> {
-        self.abandoned.iter_mut()
-    }
-
-    /// Returns true once in every `interval`: the endpoint's knowledge learns of the paths.
-    pub(crate) fn is_learning_due(&mut self, interval: Duration, now: Instant) -> bool {
-        let is_due = now.since(self.learned_at) >= interval;
-        if is_due {
-            self.learned_at = now;
-        }
-        is_due
     }
 
     /// IDs of the open paths, ascending.

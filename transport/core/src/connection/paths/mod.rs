@@ -2,7 +2,6 @@
 
 pub(crate) mod failover;
 pub(crate) mod hints;
-pub(crate) mod knowledge;
 pub(crate) mod maintenance;
 pub(crate) mod migration;
 pub(crate) mod multipath;
