@@ -12,7 +12,7 @@ use crate::{Content, History, Item, PathSet, PathView};
 /// there, and until then the others send what was admitted before. If they could send more than that, and more of it is
 /// missed than the slow path carries in the meantime, the item is worth more on one of them. That is the blocking of BLEST
 /// (Ferlin et al., IFIP Networking 2016), weighed against what the slow path adds. The path on which the item arrives first
-/// always stays.
+/// always stays, and a path is not left alone for one on which a byte costs more.
 pub(super) fn open(item: &Item, paths: &[PathView], set: PathSet) -> PathSet {
     let is_data = matches!((item.content, item.history), (Content::Stream { .. }, History::Fresh));
     if set.len() < 2 || !is_data || item.credit == u64::MAX {
@@ -26,8 +26,9 @@ pub(super) fn open(item: &Item, paths: &[PathView], set: PathSet) -> PathSet {
 /// Returns true if the item on `slow` would keep `quick` from sending more than `slow` carries in the meantime.
 fn closes(item: &Item, slow: &PathView, quick: &PathView) -> bool {
     let arrival = |path| PathEstimate::of(0, path, item.bytes).arrival;
+    let price = |path: &PathView| path.hints.price_per_byte.unwrap_or(0);
     let there = arrival(slow);
-    if arrival(quick) >= there {
+    if arrival(quick) >= there || price(quick) > price(slow) {
         return false;
     }
     // What the receiver admits then is known after one more delay of the quick path.
@@ -94,6 +95,15 @@ mod tests {
         // URLLC cannot send more than a few packets while eMBB delivers.
         let paths = [path(0, 40, Some(100), 800_000), path(1, 3, Some(2), 14_520)];
         assert_eq!(left(3_000, &paths), [0, 1]);
+    }
+
+    #[test]
+    fn a_slow_path_is_not_left_alone_for_one_that_costs_more() {
+        let mut paths = [path(0, 300, None, 14_520), path(1, 25, Some(30), 200_000)];
+        paths[1].hints.price_per_byte = Some(2);
+        assert_eq!(left(1_000_000, &paths), [0, 1]);
+        paths[0].hints.price_per_byte = Some(2);
+        assert_eq!(left(1_000_000, &paths), [1]);
     }
 
     #[test]

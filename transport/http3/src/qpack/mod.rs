@@ -22,7 +22,7 @@
 //!     encoder.receive(decoder.pending()).unwrap();
 //!     decoder.on_sent(decoder.pending().len());
 //! }
-//! assert_eq!(sizes, [11, 3]);
+//! assert_eq!(sizes, [12, 3]);
 //! ```
 
 mod decoder;
