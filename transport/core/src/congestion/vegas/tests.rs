@@ -6,7 +6,11 @@ mod radio;
 
 /// A controller in congestion avoidance with a window of `datagrams`.
 fn avoiding(datagrams: usize) -> Vegas {
-    let mut vegas = Vegas::new(DATAGRAM);
+    beyond_slow_start(Vegas::new(DATAGRAM), datagrams)
+}
+
+/// Puts a controller into congestion avoidance with a window of `datagrams`.
+fn beyond_slow_start(mut vegas: Vegas, datagrams: usize) -> Vegas {
     vegas.set_window((datagrams * DATAGRAM) as f64);
     vegas.phase = Phase::Avoidance;
     vegas

@@ -1,27 +1,8 @@
 use super::*;
-use crate::congestion::tests::{at, lost, marked, sample, spurious};
 
-const DATAGRAM: usize = 1200;
-
-/// A controller in congestion avoidance with a window of `datagrams`.
+/// A controller for radios in congestion avoidance with a window of `datagrams`.
 fn avoiding(datagrams: usize) -> Vegas {
-    let mut vegas = Vegas::for_radios(DATAGRAM);
-    vegas.set_window((datagrams * DATAGRAM) as f64);
-    vegas.phase = Phase::Avoidance;
-    vegas
-}
-
-/// Round trips of 100 ms and what `queue` ms add, each with one sample.
-fn rounds(vegas: &mut Vegas, from: u64, count: u64, queue: u64) {
-    for round in 0..count {
-        let now = at(from + round * (100 + queue));
-        vegas.on_acknowledged(&Sample {
-            rtt: Some(Duration::from_millis(100 + queue)),
-            min_rtt: Duration::from_millis(100),
-            sent_at: at((from + round * (100 + queue)).saturating_sub(99 + queue)),
-            ..sample(now)
-        });
-    }
+    beyond_slow_start(Vegas::for_radios(DATAGRAM), datagrams)
 }
 
 #[test]
