@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Streams that the client opens.
 const STREAMS: usize = 100;
+/// Connections that do so after the first.
+const OTHERS: usize = 5;
 /// Bytes of a header section that each sends.
 const EACH: usize = 100_000;
 /// No answer takes as long, unless there is none.
@@ -69,10 +71,14 @@ async fn header_sections_without_end_are_refused_or_given_up_and_others_are_serv
     let (_endpoint, connection) = connect(&server).await;
     let start = Instant::now();
     let mut streams = burst(&connection).await;
-    // What one connection has on its way at most is memory that the second uses again.
+    // Memory that the first connection needed on the way is used again. One connection more can cost
+    // some MiB by chance (the allocator's), several in a row cost what is kept of each.
     let before = memory(server.id());
-    let (_another, second) = connect(&server).await;
-    let _kept = burst(&second).await;
+    let mut kept = Vec::new();
+    for _ in 0..OTHERS {
+        let (endpoint, connection) = connect(&server).await;
+        kept.push((burst(&connection).await, connection, endpoint));
+    }
     let grown = memory(server.id()).saturating_sub(before);
     get().await;
     let mut codes = Vec::new();
@@ -84,7 +90,8 @@ async fn header_sections_without_end_are_refused_or_given_up_and_others_are_serv
     // 512 KiB of what is not whole, and each of the rest H3_REQUEST_REJECTED.
     assert!((1..=5).contains(&late), "{late} of {STREAMS} had room");
     assert!(start.elapsed() < LIMIT, "{:?}", start.elapsed());
-    assert!(grown < 4 << 20, "{grown} bytes for {} that came", STREAMS * EACH);
+    let sent = OTHERS * STREAMS * EACH;
+    assert!(grown < sent as u64 / 4, "{grown} bytes for {sent} that came");
     get().await;
 }
 
