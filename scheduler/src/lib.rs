@@ -115,3 +115,8 @@ pub enum Placement {
     /// The item waits as with [`Placement::Wait`], but is offered again after this long at the latest.
     WaitAtMost(Duration),
 }
+
+/// The snippet of the README, compiled by `cargo test`.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

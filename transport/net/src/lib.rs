@@ -75,7 +75,12 @@ pub use hvq_transport::stream::{Direction, StreamId};
 pub use hvq_transport::wire::frame::Status;
 pub use hvq_transport::{Bandwidth, PathId};
 
-/// The snippets of the README, compiled by `cargo test`.
+/// The snippet of the README of this crate, compiled by `cargo test`.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CrateReadme;
+
+/// The snippets of the README of the repository, compiled by `cargo test`.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
