@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help wheel mutants prove memory admission fresh attacks chaos failover live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
+.PHONY: help dist wheel mutants prove memory admission fresh attacks chaos failover live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -93,6 +93,9 @@ lint: prepare-test ## format check, lints and documentation only
 
 install: prepare-base ## build the C library and install it below PREFIX (/usr/local), with header, pkg-config and CMake files
 	@ffi/install/install.sh "$(PREFIX)"
+
+dist: prepare-dist ## make the packages of the program (tarball, .deb, .rpm) and of the crates into dist/, install and remove each (ARGS=--no-crates)
+	@scripts/dist.sh $(ARGS)
 
 wheel: prepare-base ## build a Python wheel with the C library inside, into dist/
 	@ffi/python/wheel.sh dist

@@ -8,6 +8,7 @@ use crate::commands::get::GetArguments;
 #[cfg(target_os = "linux")]
 use crate::commands::inside::InsideArguments;
 use crate::commands::lab::LabArguments;
+use crate::commands::manual::{CompletionsArguments, ManualArguments};
 #[cfg(unix)]
 use crate::commands::paths::PathsArguments;
 use crate::commands::proxy::ProxyArguments;
@@ -16,6 +17,7 @@ use crate::commands::run::RunArguments;
 use crate::commands::serve::ServeArguments;
 #[cfg(target_os = "linux")]
 use crate::commands::tunnel::TunnelArguments;
+#[cfg(feature = "video")]
 use crate::commands::video::VideoArguments;
 use crate::failure::{Exit, Failure};
 use crate::output::{Console, ResultFormat, unwritten};
@@ -76,10 +78,15 @@ pub(crate) enum Command {
     /// Run experiments in virtual time
     Lab(Box<LabArguments>),
     /// Send and receive real-time video in layers, over one or several paths
+    #[cfg(feature = "video")]
     #[command(alias = "svc")]
     Video(Box<VideoArguments>),
     /// Show the frames of a capture, by path
     Decode(Box<DecodeArguments>),
+    /// Print a script with which a shell completes commands and flags
+    Completions(CompletionsArguments),
+    /// Write the pages of the manual
+    Manual(ManualArguments),
 }
 
 /// The format of results: for people, or for programs.

@@ -77,8 +77,11 @@ fn perform(command: Command, console: Console) -> Result<(), Failure> {
             Command::Emulate(emulate) => commands::emulate::run(emulate, console).await,
             Command::Demo(demo) => commands::demo::run(demo, console).await,
             Command::Lab(lab) => tokio::task::block_in_place(|| commands::lab::run(&lab, console)),
+            #[cfg(feature = "video")]
             Command::Video(video) => commands::video::run(video, console).await,
             Command::Decode(decode) => commands::decode::run(&decode, console),
+            Command::Completions(completions) => commands::manual::complete(&completions),
+            Command::Manual(manual) => commands::manual::manual(&manual),
             #[cfg(target_os = "linux")]
             Command::Run(_) | Command::Inside(_) | Command::Tunnel(_) => {
                 unreachable!("these have no runtime")

@@ -8,6 +8,7 @@ pub(crate) mod get;
 #[cfg(target_os = "linux")]
 pub(crate) mod inside;
 pub(crate) mod lab;
+pub(crate) mod manual;
 #[cfg(unix)]
 pub(crate) mod paths;
 pub(crate) mod proxy;
@@ -16,4 +17,5 @@ pub(crate) mod run;
 pub(crate) mod serve;
 #[cfg(target_os = "linux")]
 pub(crate) mod tunnel;
+#[cfg(feature = "video")]
 pub(crate) mod video;

@@ -11,9 +11,11 @@ mod failover;
 mod files;
 mod gateway;
 mod hostile_serve;
+#[cfg(feature = "video")]
 mod hostile_video;
 mod lab;
 mod links;
+mod manual;
 #[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]
@@ -23,4 +25,5 @@ mod networks;
 mod restart;
 mod support;
 mod transfers;
+#[cfg(feature = "video")]
 mod video;
