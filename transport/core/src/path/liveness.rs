@@ -18,6 +18,9 @@ const STEERED_UNPROBED: u32 = 4;
 /// Evidence of this age says little about where acknowledgements of other paths go.
 const STALE: Duration = Duration::from_secs(1);
 
+/// Packets that make a queue: fewer are sent on a whim, or are probes (an initial window, RFC 9002 §7.2).
+const FILLING: u32 = 10;
+
 /// Evidence about a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum State {
@@ -113,6 +116,8 @@ pub struct Liveness {
     asked_at: Instant,
     /// The time at which a packet last arrived on the path.
     heard_at: Instant,
+    /// Packets that arrived on the path since it answered last.
+    arrivals: u32,
     due: ProbesDue,
     /// Acknowledgements of other paths that it carried since it answered last.
     steered: u32,
@@ -131,7 +136,7 @@ impl Liveness {
     pub fn on_answered(&mut self, now: Instant) -> bool {
         let was_silent = self.is_silent();
         self.state = self.state.after(Evidence::Answer, now);
-        self.steered = 0;
+        (self.steered, self.arrivals) = (0, 0);
         self.due = ProbesDue::None;
         was_silent
     }
@@ -143,9 +148,14 @@ impl Liveness {
 
     /// The probe timeout fired: probes are due. Returns whether the path answered before.
     pub fn on_probe_timeout(&mut self, now: Instant) -> bool {
+        self.on_late(now);
+        self.on_unanswered(now)
+    }
+
+    /// The probe timeout of a path fired that the peer fills: probes are due, and the path still counts as answering if it did.
+    pub fn on_late(&mut self, now: Instant) {
         self.due = ProbesDue::Timeout;
         self.asked_at = now;
-        self.on_unanswered(now)
     }
 
     /// The path did not answer in time. Returns whether it answered before.
@@ -163,6 +173,7 @@ impl Liveness {
     pub fn on_heard(&mut self, interval: Duration, now: Instant) {
         self.state = self.state.after(Evidence::Arrival, now);
         self.heard_at = now;
+        self.arrivals = self.arrivals.saturating_add(1);
         if self.is_silent() && self.asked_at + interval <= now {
             self.ask(now);
         }
@@ -246,6 +257,12 @@ impl Liveness {
     /// Returns true if a packet arrived on the path after `instant`.
     pub fn was_heard_since(&self, instant: Instant) -> bool {
         self.heard_at > instant
+    }
+
+    /// Returns true if packets arrived on the path after `instant`, and so many since it answered last that they may be what its
+    /// answers wait behind.
+    pub fn was_filled_since(&self, instant: Instant) -> bool {
+        self.was_heard_since(instant) && self.arrivals >= FILLING
     }
 
     /// The time between two liveness probes of a path whose probe timeout without backoff is `base`.

@@ -53,8 +53,11 @@ const LEAST_MARGIN: Duration = Duration::from_millis(5);
 const LEAST_INTERVAL: Duration = Duration::from_millis(10);
 /// Fewer unanswered packets than this are given half a probe timeout more.
 const SEVERAL: usize = 4;
-/// Probe timeouts that a path whose round trip is not known is given to answer, as a validation is (RFC 9000 §8.2.4).
-const UNKNOWN: u32 = 3;
+/// Probe timeouts that a path is given to answer whose round trip is not known, as a validation is (RFC 9000 §8.2.4), or on which
+/// an answer may wait behind what the peer sends.
+const PATIENCE: u32 = 3;
+/// The number of the probe timeout that ends as many: each is twice as long as the one before (RFC 9002 §6.2.1).
+const LAST_TIMEOUT: u32 = 2;
 
 /// The competing backlog: the bytes that this endpoint's connections together queued on the channel of a path, beside
 /// the path's own.
@@ -420,7 +423,8 @@ impl Path {
 
     /// Returns the time at which the path counts as silent though packets that follow put its probe timeout off: a
     /// probe timeout after the oldest of several unanswered packets, half of one later if they are few, if no
-    /// acknowledgement came meanwhile. A queue that grows delays answers, but those to earlier packets keep coming.
+    /// acknowledgement came meanwhile. A queue that grows delays answers, but those to earlier packets keep coming. Where
+    /// the peer fills the queue before its answers, it is three probe timeouts.
     ///
     /// Nobody knows how long that takes on a path without samples. Its channel's hint is believed, else it is expected
     /// to take as long as `beside`, the round trip of another path, and given three probe timeouts.
@@ -428,13 +432,16 @@ impl Path {
         if !self.rtts.is_sampled() {
             let first = self.sent.unacknowledged().find(|packet| packet.class.is_ack_eliciting())?;
             let expected = Rtt::new(self.hints.delay.map_or(beside, |delay| delay * 2));
-            return Some(first.sent_at + expected.probe_timeout(max_ack_delay) * UNKNOWN);
+            return Some(first.sent_at + expected.probe_timeout(max_ack_delay) * PATIENCE);
         }
         let overdue = self.overdue_at(max_ack_delay)?;
         let period = self.probe_period(max_ack_delay);
-        // A few may be acknowledged late for many reasons.
-        let patience =
-            if self.sent.ack_eliciting_in_flight() < SEVERAL { period + period / 2 } else { period };
+        let patience = match self.sent.ack_eliciting_in_flight() {
+            _ if self.is_filled_meanwhile() => period * PATIENCE,
+            // A few may be acknowledged late for many reasons.
+            few if few < SEVERAL => period + period / 2,
+            _ => period,
+        };
         let smoothed = self.rtts.for_timers().smoothed();
         let quiet = period.saturating_sub(smoothed).max(smoothed / 2);
         Some(overdue.max(self.asked_at()? + patience).max(self.liveness.acknowledged_at() + quiet))
@@ -449,6 +456,13 @@ impl Path {
         let after = self.sent.largest_acknowledged().map_or(0, |largest| largest + 1);
         let mut packets = self.sent.unacknowledged_from(after);
         packets.find(|packet| packet.class.is_ack_eliciting()).map(|packet| packet.sent_at)
+    }
+
+    /// Returns true if packets arrived on the path after the answer to the oldest unanswered one was due, as many as make a queue:
+    /// most likely the answer waits behind them. Where nothing gets through, nothing arrives as late.
+    fn is_filled_meanwhile(&self) -> bool {
+        let due = self.asked_at().map(|asked| asked + self.rtts.for_timers().smoothed());
+        due.is_some_and(|due| self.liveness.was_filled_since(due))
     }
 
     /// The oldest packet that waits for an answer and was not offered to other paths yet. It counts as offered from here on.
@@ -658,7 +672,8 @@ impl Path {
         }
     }
 
-    /// The probe timeout fired. Returns whether the path counted as answering before.
+    /// The probe timeout fired. Returns whether the path counts as silent from now on; one that the peer fills does so the
+    /// second time.
     pub fn on_probe_timeout(&mut self, now: Instant) -> bool {
         //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2
         //# A PTO timer expiration event does not indicate packet loss and MUST NOT cause prior unacknowledged
@@ -666,6 +681,10 @@ impl Path {
         self.pto.on_timeout();
         self.route.ecn.on_probe_timeout();
         self.counters.probe_timeouts += 1;
+        if self.pto.count() < LAST_TIMEOUT && self.is_filled_meanwhile() {
+            self.liveness.on_late(now);
+            return false;
+        }
         self.liveness.on_probe_timeout(now)
     }
 

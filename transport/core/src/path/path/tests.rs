@@ -105,6 +105,29 @@ fn several_packets_without_an_answer_make_a_path_silent_after_a_probe_timeout_an
 }
 
 #[test]
+fn a_path_that_the_peer_fills_while_an_answer_is_due_has_three_probe_timeouts() {
+    // An upload fills the queue before the acknowledgements of the few packets that go the other way.
+    let ack_delay = milliseconds(25);
+    for (packets, last, is_patient) in
+        [(10, 1_000, false), (10, 1_040, false), (9, 1_041, false), (10, 1_041, true)]
+    {
+        let mut path = sampled(1);
+        send(&mut path, 0..1, PacketClass::AckEliciting);
+        (0..packets).for_each(|_| path.on_heard(at(last)));
+        let silent = if is_patient { 3 * 145 } else { 145 + 72 };
+        let since = path.silent_at(ack_delay, Duration::ZERO).map(|at| at.since(Instant::ZERO).as_millis());
+        assert_eq!(since, Some(1_000 + silent), "{packets} packets, the last at {last} ms");
+        assert_eq!(path.on_probe_timeout(at(1_145)), !is_patient, "{packets} packets, the last at {last} ms");
+        assert!(path.liveness.is_due(), "RFC 9002 §6.2.4: probes are due all the same");
+        path.on_heard(at(1_430));
+        assert_eq!(path.on_probe_timeout(at(1_435)), is_patient, "it is silent from the second timeout on");
+        assert!(path.liveness.is_silent());
+        path.on_acknowledged(at(1_500));
+        assert!(!path.liveness.was_filled_since(at(0)), "what arrived before an answer did not delay it");
+    }
+}
+
+#[test]
 fn a_steady_path_is_given_a_quarter_of_its_round_trip_more_than_it_takes() {
     let mut path = sampled(200);
     send(&mut path, 0..4, PacketClass::AckEliciting);
