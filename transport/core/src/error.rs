@@ -149,6 +149,9 @@ pub enum Dropped {
     /// A limit of the endpoint was reached.
     #[error("limit reached")]
     Limit,
+    /// Memory is short, and the connection holds much that its application has not read.
+    #[error("no memory is left for the packet")]
+    MemoryShort,
 }
 
 /// The error of a packet that led to nothing: it is ignored, or it closes the connection. The two are never mixed up.

@@ -8,6 +8,11 @@
 //! Switches", 1998): a connection may hold a part of what is free. The more is held, the less each may hold, and something
 //! always stays free for those that come later. The part is the smaller the longer the bytes may stay: what the peer has not
 //! permitted yet may stay for ever.
+//!
+//! Peers are bound in two ways, for what they were permitted is theirs to send. The credit that they are granted follows the
+//! ledger: all credit of connections that are active, and all that is held, is to fit into the bound together. Where more was
+//! granted than that, as to a crowd that was idle, a connection is *overdrawn* once it holds several times what is free. Its packets
+//! with more data are dropped then, as a full socket buffer drops them, and their sender slows down.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -19,6 +24,12 @@ const SHARE: usize = 8;
 const WAITING_SHARE: usize = 64;
 /// The part of the free memory that a connection may hold beyond the bytes that its peer permits, as a divisor.
 const UNPERMITTED_SHARE: usize = 512;
+/// A grant of credit takes one part in so many of what is neither held nor granted to others.
+const CREDIT_SHARE: usize = 2;
+/// Bytes of credit that every peer is granted, however little is left.
+const LEAST_CREDIT: usize = 16 << 10;
+/// A connection may hold so many times what is free of data that its application has not read.
+const UNREAD_SHARE: usize = 8;
 /// Bytes that every connection may hold, so that it gets on whatever the others hold.
 const LEAST: usize = 4 << 10;
 /// Bytes that an account may change by before the quota is told.
@@ -31,8 +42,10 @@ const STEP: usize = 4 << 10;
 pub struct MemoryQuota {
     limit: usize,
     used: AtomicUsize,
+    granted: AtomicUsize,
     holders: AtomicUsize,
     held_back: AtomicU64,
+    dropped: AtomicU64,
     refused: AtomicU64,
 }
 
@@ -43,11 +56,15 @@ pub struct MemoryUse {
     pub limit: usize,
     /// Bytes that they hold.
     pub used: usize,
+    /// Bytes of credit that the peers of active connections have left.
+    pub granted: usize,
     /// Connections that hold any.
     pub holders: usize,
     /// Writes that were held back, in whole or in part, because memory was short.
     pub held_back: u64,
-    /// Connections that were closed because their peers filled more than their share while nothing was free.
+    /// Packets that were dropped, as if the network had lost them, because memory was short.
+    pub dropped: u64,
+    /// Connections that were closed because most of what their peers sent lay unread for long while memory was short.
     pub refused: u64,
 }
 
@@ -60,8 +77,10 @@ impl MemoryQuota {
         Self {
             limit,
             used: AtomicUsize::new(0),
+            granted: AtomicUsize::new(0),
             holders: AtomicUsize::new(0),
             held_back: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         }
     }
@@ -71,8 +90,10 @@ impl MemoryQuota {
         MemoryUse {
             limit: self.limit,
             used: self.used.load(Ordering::Relaxed),
+            granted: self.granted.load(Ordering::Relaxed),
             holders: self.holders.load(Ordering::Relaxed),
             held_back: self.held_back.load(Ordering::Relaxed),
+            dropped: self.dropped(),
             refused: self.refused.load(Ordering::Relaxed),
         }
     }
@@ -84,8 +105,35 @@ impl MemoryQuota {
     }
 
     /// The bytes of each, if all that hold any had the same.
-    fn fair_share(&self) -> usize {
+    pub(crate) fn fair_share(&self) -> usize {
         self.limit / self.holders.load(Ordering::Relaxed).max(1)
+    }
+
+    /// Bytes that connections may hold together.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Packets that were dropped because memory was short.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if so little is free that somebody may be overdrawn.
+    pub(crate) fn is_short(&self) -> bool {
+        self.free() < self.limit / UNREAD_SHARE
+    }
+
+    /// Returns the bytes of credit for somebody who has `own` of what is held and granted.
+    fn credit(&self, own: usize) -> usize {
+        let all = self.used.load(Ordering::Relaxed).saturating_add(self.granted.load(Ordering::Relaxed));
+        let left = self.limit.saturating_sub(all.saturating_sub(own));
+        (left / CREDIT_SHARE).max(LEAST_CREDIT)
+    }
+
+    /// Returns the bytes of credit for the peer of a new connection.
+    pub(crate) fn first_credit(&self) -> usize {
+        self.credit(0)
     }
 
     fn change(&self, from: usize, to: usize) {
@@ -131,12 +179,14 @@ pub struct MemoryAccount {
     bound: usize,
     /// The bytes that the quota was told of.
     told: usize,
+    /// The bytes of credit that it was told of.
+    granted: usize,
 }
 
 impl MemoryAccount {
     /// An account of a connection that holds at most `bound` bytes.
     pub fn new(quota: Arc<MemoryQuota>, bound: usize) -> Self {
-        Self { quota, bound, told: 0 }
+        Self { quota, bound, told: 0, granted: 0 }
     }
 
     /// Returns the bytes that the connection may hold now.
@@ -160,10 +210,29 @@ impl MemoryAccount {
         }
     }
 
-    /// Returns true if nothing is free, and this connection holds more than its share with the `unread` bytes of its
-    /// peer alone. Writes of applications are held back before.
-    pub fn is_overdrawn(&self, unread: usize) -> bool {
-        self.quota.free() == 0 && unread > self.quota.fair_share().max(LEAST)
+    /// The peer has `credit` bytes of credit left now, or none that counts.
+    #[inline]
+    pub fn note_credit(&mut self, credit: usize) {
+        if credit.abs_diff(self.granted) >= STEP || credit == 0 && self.granted > 0 {
+            self.change_credit(credit);
+        }
+    }
+
+    fn change_credit(&mut self, credit: usize) {
+        // In one step, whatever the sign: the sum never runs below zero.
+        self.quota.granted.fetch_add(credit.wrapping_sub(self.granted), Ordering::Relaxed);
+        self.granted = credit;
+    }
+
+    /// Returns the bytes that the peer may be permitted to send beyond those that were read.
+    pub fn credit(&self) -> usize {
+        self.quota.credit(self.told + self.granted)
+    }
+
+    /// Returns the bytes that may lie unread before the connection is overdrawn.
+    #[inline]
+    pub fn most_unread(&self) -> usize {
+        self.quota.free().saturating_mul(UNREAD_SHARE).max(LEAST)
     }
 
     /// A write was held back because memory is short.
@@ -171,7 +240,12 @@ impl MemoryAccount {
         self.quota.held_back.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The connection was closed because it was overdrawn.
+    /// A packet was dropped because the connection is overdrawn.
+    pub fn on_dropped(&self) {
+        self.quota.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The connection was closed because it held what nobody read.
     pub fn on_refused(&self) {
         self.quota.refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -180,6 +254,7 @@ impl MemoryAccount {
 impl Drop for MemoryAccount {
     fn drop(&mut self) {
         self.quota.change(self.told, 0);
+        self.change_credit(0);
     }
 }
 
@@ -225,16 +300,43 @@ mod tests {
     }
 
     #[test]
-    fn when_nothing_is_free_those_above_their_share_are_overdrawn() {
+    fn who_holds_much_of_a_memory_that_is_short_is_overdrawn_and_who_holds_little_is_not() {
         let quota = Arc::new(MemoryQuota::new(1 << 20));
         let (mut large, mut small) = (account(&quota), account(&quota));
-        large.note(900 << 10);
-        assert!(!large.is_overdrawn(900 << 10), "a little is free");
-        small.note(200 << 10);
-        assert!(large.is_overdrawn(900 << 10) && !small.is_overdrawn(200 << 10));
+        large.note(800 << 10);
+        assert!(large.most_unread() > 800 << 10 && !quota.is_short(), "a fifth is free");
+        small.note(150 << 10);
+        assert!(large.most_unread() < 800 << 10 && small.most_unread() > 150 << 10 && quota.is_short());
+        small.note(1 << 20);
+        assert_eq!(small.most_unread(), LEAST, "some for everybody, though nothing is free");
         large.note(0);
-        assert!(!large.is_overdrawn(0));
+        small.note(200 << 10);
+        assert!(small.most_unread() > 1 << 20);
         assert_eq!((quota.usage().used, quota.usage().holders), (200 << 10, 1));
+    }
+
+    #[test]
+    fn credit_is_granted_as_long_as_all_of_it_can_be_paid() {
+        let quota = Arc::new(MemoryQuota::new(4 << 20));
+        let mut all: Vec<_> = (0..100).map(|_| account(&quota)).collect();
+        // They hold some, and renew their credit as often as they want.
+        for _ in 0..400 {
+            for one in &mut all {
+                let credit = one.credit();
+                one.note(credit / 4);
+                one.note_credit(credit - credit / 4);
+            }
+        }
+        let usage = quota.usage();
+        let floor = all.len() * LEAST_CREDIT;
+        assert!(usage.used + usage.granted <= usage.limit + floor / 8, "{usage:?}");
+        assert!(all.iter().all(|one| one.credit() >= LEAST_CREDIT));
+        let share = all.iter().map(|one| one.told + one.granted);
+        assert!(share.clone().max() <= share.min().map(|least| 3 * least), "all have much the same");
+        all.truncate(1);
+        assert!(all[0].credit() > 1 << 20, "who is left alone may have half of it");
+        drop(all);
+        assert_eq!((quota.usage().granted, quota.first_credit()), (0, 2 << 20));
     }
 
     #[test]
@@ -248,16 +350,6 @@ mod tests {
         assert_eq!((quota.usage().holders, quota.usage().used), (64, 64));
         let free = (128 << 10) - 64;
         assert_eq!(account(&quota).allowance().most, free / SHARE);
-    }
-
-    #[test]
-    fn who_holds_its_share_and_no_more_is_not_overdrawn() {
-        let quota = Arc::new(MemoryQuota::new(1 << 20));
-        let [mut one, mut other] = [account(&quota), account(&quota)];
-        one.note(512 << 10);
-        other.note(512 << 10);
-        let overdrawn = [(512 << 10) - 1, 512 << 10, (512 << 10) + 1].map(|unread| one.is_overdrawn(unread));
-        assert_eq!(overdrawn, [false, false, true]);
     }
 
     #[test]

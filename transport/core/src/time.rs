@@ -99,6 +99,8 @@ pub enum TimerReason {
     Scheduler,
     /// Nothing was heard for a while: memory that only traffic needs is given up.
     Hibernation,
+    /// Memory is short: it is looked at who holds data that nobody reads.
+    MemoryPressure,
 }
 
 /// The earliest instant at which a component wants to be polled, and why.

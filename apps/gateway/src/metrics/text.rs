@@ -186,7 +186,9 @@ fn held(memory: &MemoryUse, text: &mut Text) {
     text.single("memory_holders", "gauge", "Connections that hold any.", memory.holders);
     let held_back = "Writes that were held back because memory was short.";
     text.single("memory_held_back_total", "counter", held_back, memory.held_back);
-    let refused = "Connections closed because clients filled more than their share of a full memory.";
+    let dropped = "Packets of clients that were dropped because memory was short.";
+    text.single("memory_dropped_total", "counter", dropped, memory.dropped);
+    let refused = "Connections closed because what they received lay unread while memory was short.";
     text.single("memory_refused_total", "counter", refused, memory.refused);
 }
 
@@ -206,7 +208,15 @@ mod tests {
         for milliseconds in [1, 3, 3, 700, 60_000] {
             metrics.total.add(Duration::from_millis(milliseconds));
         }
-        let memory = MemoryUse { limit: 100, used: 60, holders: 2, held_back: 5, refused: 1 };
+        let memory = MemoryUse {
+            limit: 100,
+            used: 60,
+            holders: 2,
+            held_back: 5,
+            dropped: 6,
+            refused: 1,
+            ..MemoryUse::default()
+        };
         let text = metrics.text(7, &[("tunnel", Shortage { refused: 3, displaced: 4 })], &memory);
         for line in [
             "hvq_gateway_request_seconds_bucket{le=\"0.001\"} 1",
@@ -221,6 +231,7 @@ mod tests {
             "hvq_gateway_memory_held_bytes 60",
             "hvq_gateway_memory_holders 2",
             "hvq_gateway_memory_held_back_total 5",
+            "hvq_gateway_memory_dropped_total 6",
             "hvq_gateway_memory_refused_total 1",
         ] {
             assert!(text.lines().any(|present| present == line), "{line} is not in\n{text}");

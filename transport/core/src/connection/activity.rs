@@ -36,6 +36,12 @@ impl Activity {
         self.last
     }
 
+    /// Returns true if there was no activity for `quiet`.
+    #[inline]
+    pub fn is_quiet(&self, quiet: Duration, now: Instant) -> bool {
+        self.last + quiet <= now
+    }
+
     /// A packet authenticated.
     pub fn on_received(&mut self, now: Instant) {
         self.last = now;

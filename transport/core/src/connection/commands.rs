@@ -71,7 +71,7 @@ impl Connection {
     /// # Errors
     /// The stream is not open for sending, is finished or was reset, or the peer stopped it; [`WriteError::Blocked`] if it takes nothing now.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
-        self.with_memory(|streams| streams.write(id, data))
+        self.memory.within(&mut self.streams, &self.datagrams, |streams| streams.write(id, data))
     }
 
     /// Appends bytes to a stream without copying them, and returns how many were taken.
@@ -79,7 +79,7 @@ impl Connection {
     /// # Errors
     /// The stream is not open for sending, is finished or was reset, or the peer stopped it; [`WriteError::Blocked`] if it takes nothing now.
     pub fn write_bytes(&mut self, id: StreamId, data: Bytes) -> Result<usize, WriteError> {
-        self.with_memory(|streams| streams.write_bytes(id, data))
+        self.memory.within(&mut self.streams, &self.datagrams, |streams| streams.write_bytes(id, data))
     }
 
     /// Returns the number of bytes that a write would take now, at most `wanted`: within the send buffer, the peer's
@@ -90,7 +90,7 @@ impl Connection {
     /// # Errors
     /// Returns the errors of [`Self::write`]; [`WriteError::Blocked`] if it is none.
     pub fn writable(&mut self, id: StreamId, wanted: usize) -> Result<usize, WriteError> {
-        self.with_memory(|streams| streams.writable(id, wanted))
+        self.memory.within(&mut self.streams, &self.datagrams, |streams| streams.writable(id, wanted))
     }
 
     /// Marks what was written so far as the end of a message, which is of use only if it arrives by `deadline`, if any.

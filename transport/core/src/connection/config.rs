@@ -105,7 +105,7 @@ pub struct TransportConfig {
     /// The maximum number of bytes that a connection holds for its peer and its application together: stream data that
     /// was not sent, acknowledged or read, and datagrams. Default: 32 MiB. While the endpoint's
     /// [quota](crate::endpoint::EndpointConfig::memory) is short it holds less. Data that the peer was granted to send
-    /// is taken in even so.
+    /// is taken in even so, unless the quota is nearly used up.
     pub memory: usize,
     /// The largest DATAGRAM frame accepted (max_datagram_frame_size, RFC 9221 §3), in bytes; 0 refuses them. Default:
     /// 65,535.

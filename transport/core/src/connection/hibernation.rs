@@ -6,7 +6,7 @@ use crate::time::Instant;
 use std::time::Duration;
 
 /// Silence after which a connection hibernates. To wake takes some microseconds, once.
-const QUIET: Duration = Duration::from_millis(250);
+pub(in crate::connection) const QUIET: Duration = Duration::from_millis(250);
 
 impl Connection {
     /// There is nothing to do at `now`: hibernates, if nothing was heard for a while, or has that looked at later. Before

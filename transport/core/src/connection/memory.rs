@@ -1,11 +1,14 @@
 //! The memory that the connection holds, as its account with the endpoint's accounts of memory has it.
 
-use crate::connection::Connection;
+use crate::connection::hibernation::QUIET;
+use crate::connection::{Connection, Role};
 use crate::datagram::Datagrams;
-use crate::error::ErrorCode;
+use crate::error::{Dropped, ErrorCode, PacketError};
 use crate::memory::MemoryAccount;
 use crate::stream::Streams;
 use crate::time::Instant;
+use crate::wire::frame::{Frame, FrameReader};
+use bytes::Bytes;
 
 /// The account of a connection, and what its application holds for it.
 #[derive(Debug)]
@@ -13,12 +16,23 @@ pub(super) struct Memory {
     account: MemoryAccount,
     /// Bytes that the application holds and has charged to the connection.
     charged: usize,
+    /// Bytes that may lie unread before the connection is overdrawn, as of the last review.
+    most_unread: usize,
+}
+
+/// Tells whether the credit of the peer counts as granted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum CreditUse {
+    /// The peer makes use of it.
+    Active,
+    /// The connection is idle, or a stranger's: many of those share what one of them may need at a time.
+    Idle,
 }
 
 impl Memory {
     /// An account of which nothing is used.
     pub(super) fn new(account: MemoryAccount) -> Self {
-        Self { account, charged: 0 }
+        Self { most_unread: account.most_unread(), account, charged: 0 }
     }
 
     /// Bytes that the connection holds for its peer and its application.
@@ -42,6 +56,55 @@ impl Memory {
         let held = self.held(streams, datagrams);
         self.account.note(held);
     }
+
+    /// Returns true if the packet with these frames would add to what lies unread, while the connection has too much of that.
+    #[inline]
+    pub(super) fn refuses(&self, streams: &Streams, datagrams: &Datagrams, payload: &Bytes) -> bool {
+        streams.unread() + datagrams.unread() > self.most_unread && would_wait(streams, payload)
+    }
+
+    /// A packet was refused.
+    pub(super) fn on_dropped(&self) -> PacketError {
+        self.account.on_dropped();
+        Dropped::MemoryShort.into()
+    }
+
+    /// Runs a command that takes bytes from the application, as many as there is room for.
+    pub(super) fn within<T>(
+        &mut self,
+        streams: &mut Streams,
+        datagrams: &Datagrams,
+        command: impl FnOnce(&mut Streams) -> T,
+    ) -> T {
+        self.allow(streams, datagrams);
+        let result = command(streams);
+        if streams.was_held_back() {
+            self.account.on_held_back();
+        }
+        self.note(streams, datagrams);
+        result
+    }
+
+    /// Takes account of the credit that the peer has left, and grants it what there is memory for.
+    #[inline]
+    fn review_credit(&mut self, streams: &mut Streams, credit: CreditUse) {
+        let granted = match credit {
+            CreditUse::Active => usize::try_from(streams.credit_granted()).unwrap_or(usize::MAX),
+            CreditUse::Idle => 0,
+        };
+        self.account.note_credit(granted);
+        if streams.wants_credit() {
+            streams.set_credit(self.account.credit() as u64);
+        }
+        self.most_unread = self.account.most_unread();
+    }
+}
+
+/// Returns true if a frame among those of `payload` carries data that would wait behind other data.
+fn would_wait(streams: &Streams, payload: &Bytes) -> bool {
+    FrameReader::new(payload.clone())
+        .map_while(Result::ok)
+        .any(|frame| matches!(frame, Frame::Stream(frame) if streams.would_wait(&frame)))
 }
 
 impl Connection {
@@ -67,40 +130,33 @@ impl Connection {
         self.memory.held(&self.streams, &self.datagrams)
     }
 
-    /// Runs a command that takes bytes from the application, as many as there is room for.
-    pub(super) fn with_memory<T>(&mut self, command: impl FnOnce(&mut Streams) -> T) -> T {
-        self.memory.allow(&mut self.streams, &self.datagrams);
-        let result = command(&mut self.streams);
-        if self.streams.was_held_back() {
-            self.memory.account.on_held_back();
-        }
-        self.memory.note(&self.streams, &self.datagrams);
-        result
-    }
-
     /// Takes account of what arrived and what left: those write again that were held back, as far as there is room for it.
     #[inline]
     pub(super) fn review_memory(&mut self, now: Instant) {
         self.memory.note(&self.streams, &self.datagrams);
-        if self.memory.account.is_overdrawn(self.streams.unread() + self.datagrams.unread()) {
-            self.give_up_memory(now);
-        }
+        // Strangers that begin a handshake with a server take no credit from others.
+        let is_known = self.role == Role::Client || self.lifecycle.is_connected();
+        let is_active = is_known && self.lifecycle.is_open() && !self.activity.is_quiet(QUIET, now);
+        let credit = if is_active { CreditUse::Active } else { CreditUse::Idle };
+        self.memory.review_credit(&mut self.streams, credit);
         if self.streams.has_starved() {
             self.memory.allow(&mut self.streams, &self.datagrams);
             self.streams.wake_starved();
         }
     }
 
-    /// Ends the connection, whose peer fills more than its share of a memory that is full. It was permitted to send all that,
-    /// but somebody has to give way, and nobody with more reason.
-    fn give_up_memory(&mut self, now: Instant) {
-        if !self.lifecycle.is_open() {
-            return;
-        }
+    /// Ends the connection, whose application does not read what its peer sent while memory is short. The peer was permitted to
+    /// send all that, but somebody has to give way, and nobody with more reason.
+    pub(crate) fn give_up_memory(&mut self, now: Instant) {
         self.memory.account.on_refused();
         self.fail(ErrorCode::INTERNAL_ERROR.because("no memory is left for what the peer sends"), now);
         self.streams = Streams::new(self.role, self.config.streams);
         self.datagrams.clear();
         self.memory.note(&self.streams, &self.datagrams);
+    }
+
+    /// Returns the bytes of the peer that had arrived at the last call and were not read since, of a connection that is open.
+    pub(crate) fn review_backlog(&mut self) -> usize {
+        if self.lifecycle.is_open() { self.streams.review_backlog() } else { 0 }
     }
 }

@@ -50,7 +50,9 @@ pub struct EndpointConfig {
     /// The treatment of packets for no connection of this endpoint. Default: they are forgotten.
     pub strays: Strays,
     /// The bound of memory that connections hold together, for several endpoints that share one; `None` gives the endpoint
-    /// one of its own, of [`MemoryQuota::DEFAULT`] bytes.
+    /// one of its own, of [`MemoryQuota::DEFAULT`] bytes. While it is short, peers are granted less credit than
+    /// [`StreamLimits`](crate::stream::StreamLimits) say, packets with more data than there is room for are dropped, and connections
+    /// in which data lies unread for 10 s are closed, the one with the most first.
     pub memory: Option<Arc<MemoryQuota>>,
 }
 

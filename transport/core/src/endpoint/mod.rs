@@ -12,6 +12,7 @@ mod clients;
 pub(crate) mod config;
 mod gate;
 pub mod ids;
+mod memory_pressure;
 pub mod quic_lb;
 mod race;
 pub mod replay;
@@ -44,6 +45,7 @@ use crate::endpoint::channels::Channels;
 use crate::endpoint::clients::Clients;
 use crate::endpoint::gate::Gate;
 use crate::endpoint::ids::{ConnectionIds, RandomIds};
+use crate::endpoint::memory_pressure::MemoryPressure;
 use crate::endpoint::race::Races;
 use crate::endpoint::retried::Retried;
 use crate::endpoint::router::Router;
@@ -156,6 +158,8 @@ pub struct Endpoint {
     accounts: SharedBottlenecks,
     /// The bound of memory that connections hold together.
     memory: Arc<MemoryQuota>,
+    /// The reviews of what connections hold of it, while it is short.
+    pressure: MemoryPressure,
     rng: StdRng,
     stats: EndpointStats,
 }
@@ -196,6 +200,7 @@ impl Endpoint {
             turns: Turns::default(),
             last_words: VecDeque::new(),
             memory: config.memory.clone().unwrap_or_default(),
+            pressure: MemoryPressure::default(),
             config,
             server,
             connections: KeyedMap::default(),
@@ -327,6 +332,7 @@ impl Endpoint {
             return Output::Event(handle, event);
         }
         self.schedule.wake(now);
+        self.relieve_memory(now);
         if !self.races.is_empty() {
             self.run_races(now);
             if let Some(news) = self.next_race_news(now) {
@@ -378,7 +384,8 @@ impl Endpoint {
             return Output::Idle(Some(Deadline::new(now, TimerReason::Handshake)));
         }
         let attempt = self.races.deadline().map(|at| Deadline::new(at, TimerReason::ConnectionAttempt));
-        Output::Idle(Deadline::earliest(self.schedule.deadline(), attempt))
+        let earliest = Deadline::earliest(self.schedule.deadline(), attempt);
+        Output::Idle(Deadline::earliest(earliest, self.pressure.deadline()))
     }
 
     #[inline]

@@ -23,6 +23,7 @@ mod interest;
 mod levels;
 mod lossy_control;
 mod memory;
+mod memory_pressure;
 mod network;
 mod openings;
 mod origins;

@@ -63,6 +63,8 @@ pub struct ReceiveWindow {
     consumed: u64,
     window: u64,
     max_window: u64,
+    /// The most that the last grant might have been.
+    ceiling: u64,
     renewed_at: Option<Instant>,
     held_up: HeldUp,
 }
@@ -86,9 +88,16 @@ impl ReceiveWindow {
             consumed: 0,
             window,
             max_window: max_window.max(window),
+            ceiling: u64::MAX,
             renewed_at: None,
             held_up: HeldUp::No,
         }
+    }
+
+    /// The peer is granted no more than `limit` bytes at first. To be called before it is told.
+    pub fn begin_with(&mut self, limit: u64) {
+        self.limit = self.limit.min(limit);
+        self.ceiling = limit;
     }
 
     /// The peer waits for more than `limit` (RFC 9000 §19.13), although the application has read all that it could.
@@ -141,21 +150,23 @@ impl ReceiveWindow {
         self.consumed = self.received.min(self.consumed + bytes);
     }
 
-    /// Returns true if the peer has at most half of the window left, counted from the bytes consumed.
+    /// Returns true if the peer has at most half of the window left, or of what it was granted of it, counted from the bytes
+    /// consumed.
     pub fn renewal_is_due(&self) -> bool {
-        self.limit - self.consumed <= self.window / 2
+        self.limit - self.consumed <= self.window.min(self.ceiling) / 2
     }
 
-    /// Renews the window if that is due; the limit to announce.
-    pub fn renew(&mut self, now: Instant, rtt: Duration) -> u64 {
+    /// Renews the window if that is due, and grants `most` bytes of it; the limit to announce. What was granted before stays.
+    pub fn renew(&mut self, most: u64, now: Instant, rtt: Duration) -> u64 {
         if self.renewal_is_due() {
             let quick = self.renewed_at.is_some_and(|before| now.since(before) < rtt * 2);
             if quick || std::mem::take(&mut self.held_up) == HeldUp::Yes {
                 self.window = self.window.saturating_mul(2).min(self.max_window);
             }
             self.renewed_at = Some(now);
-            self.limit =
-                self.limit.max(self.consumed.saturating_add(self.window).min(crate::wire::varint::MAX));
+            self.ceiling = most;
+            let grant = self.window.min(most);
+            self.limit = self.limit.max(self.consumed.saturating_add(grant).min(crate::wire::varint::MAX));
         }
         self.limit
     }
@@ -199,10 +210,10 @@ mod tests {
         window.receive(800);
         window.consume(499);
         assert!(!window.renewal_is_due());
-        assert_eq!(window.renew(at(0), RTT), 1000);
+        assert_eq!(window.renew(u64::MAX, at(0), RTT), 1000);
         window.consume(1);
         assert!(window.renewal_is_due());
-        assert_eq!(window.renew(at(0), RTT), 1500);
+        assert_eq!(window.renew(u64::MAX, at(0), RTT), 1500);
         assert_eq!(window.room(), 700);
     }
 
@@ -210,16 +221,16 @@ mod tests {
     fn a_window_that_empties_within_two_round_trips_doubles_up_to_the_maximum() {
         let mut window = ReceiveWindow::new(1000, 3000);
         pass(&mut window, 500);
-        window.renew(at(0), RTT);
+        window.renew(u64::MAX, at(0), RTT);
         assert_eq!(window.window(), 1000);
         pass(&mut window, 500);
-        window.renew(at(99), RTT);
+        window.renew(u64::MAX, at(99), RTT);
         assert_eq!((window.window(), window.limit()), (2000, 3000));
         pass(&mut window, 1000);
-        window.renew(at(300), RTT);
+        window.renew(u64::MAX, at(300), RTT);
         assert_eq!(window.window(), 2000, "slow consumption needs no larger window");
         pass(&mut window, 1000);
-        window.renew(at(310), RTT);
+        window.renew(u64::MAX, at(310), RTT);
         assert_eq!(window.window(), 3000);
     }
 
@@ -227,19 +238,45 @@ mod tests {
     fn a_window_that_holds_the_peer_up_doubles_however_long_it_lasts() {
         let mut window = ReceiveWindow::new(1000, 3000);
         pass(&mut window, 600);
-        window.renew(at(0), RTT);
+        window.renew(u64::MAX, at(0), RTT);
         window.on_blocked(1600);
         pass(&mut window, 900);
-        assert_eq!((window.renew(at(500), RTT), window.window()), (3500, 2000));
+        assert_eq!((window.renew(u64::MAX, at(500), RTT), window.window()), (3500, 2000));
         pass(&mut window, 1100);
-        assert_eq!((window.renew(at(1500), RTT), window.window()), (4600, 2000), "once for each report");
+        assert_eq!(
+            (window.renew(u64::MAX, at(1500), RTT), window.window()),
+            (4600, 2000),
+            "once for each report"
+        );
         // RFC 9000 §4.1: reports are no commands; those that are overtaken or make no sense change nothing.
         for limit in [2599, 4601, u64::MAX] {
             window.on_blocked(limit);
         }
         pass(&mut window, 1100);
-        window.renew(at(2500), RTT);
+        window.renew(u64::MAX, at(2500), RTT);
         assert_eq!(window.window(), 2000);
+    }
+
+    #[test]
+    fn a_grant_may_be_less_than_the_window_and_takes_nothing_back() {
+        let mut window = ReceiveWindow::new(1000, 1000);
+        window.begin_with(600);
+        assert_eq!(window.room(), 600);
+        window.receive(600);
+        window.consume(299);
+        assert!(!window.renewal_is_due());
+        window.consume(1);
+        assert_eq!(window.renew(u64::MAX, at(0), RTT), 1300, "half of what was granted is consumed");
+        window.receive(700);
+        window.consume(500);
+        assert_eq!(window.renew(200, at(500), RTT), 1300, "the limit does not fall");
+        assert!(!window.renewal_is_due(), "nor is it announced with every byte");
+        window.consume(400);
+        assert!(window.renewal_is_due());
+        assert_eq!(window.renew(200, at(1000), RTT), 1400);
+        window.receive(100);
+        window.consume(199);
+        assert_eq!(window.renew(u64::MAX, at(1500), RTT), 2399, "the window is what it was");
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub struct ReceiveHalf {
     window: ReceiveWindow,
     final_size: Option<u64>,
     abort: Option<Abort>,
+    /// The highest offset that had arrived at the last [`Self::review_backlog`].
+    reviewed: u64,
     /// The application's knowledge of readable data.
     pub interest: Interest,
 }
@@ -49,6 +51,7 @@ impl ReceiveHalf {
             window,
             final_size: None,
             abort: None,
+            reviewed: 0,
             interest: Interest::Waiting,
         }
     }
@@ -66,6 +69,21 @@ impl ReceiveHalf {
     /// Pieces that it holds with gaps between them.
     pub fn pieces(&self) -> usize {
         self.assembler.runs()
+    }
+
+    /// Returns true if data up to `end`, from `offset`, would wait behind other data that this half holds, and is no part of what it
+    /// counts as held. Data within a gap counts since what is behind the gap arrived.
+    pub fn would_wait(&self, offset: u64, end: u64) -> bool {
+        let received = self.window.received();
+        let holds_nothing = self.window.consumed() == received;
+        let is_wanted = self.state == ReceiveState::Recv && self.abort.is_none();
+        is_wanted && end > received && !(holds_nothing && offset <= received)
+    }
+
+    /// Returns the bytes that had arrived at the last call and were not read since.
+    pub fn review_backlog(&mut self) -> u64 {
+        let arrived = std::mem::replace(&mut self.reviewed, self.window.received());
+        arrived.saturating_sub(self.window.consumed())
     }
 
     /// Its window, if the peer can still make use of a larger one (RFC 9000 §4.2).

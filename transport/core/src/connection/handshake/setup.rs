@@ -119,7 +119,9 @@ impl Connection {
         //# This Destination Connection ID MUST be at least 8 bytes in length
         let destination = ConnectionId::random(&mut setup.rng, INITIAL_DESTINATION);
         let negotiation = Negotiation::new(config.versions.clone(), config.versions.first());
-        let encoded = client_parameters(&config, setup.first_id, &negotiation, &mut setup.rng);
+        let credit = first_credit(&config, &setup.memory);
+        let local = LocalParameters { config: &config, id: setup.first_id, max_data: credit };
+        let encoded = client_parameters(local, &negotiation, &mut setup.rng);
         let mut session = Session::client(tls, server_name, &encoded)?;
         let early_data = match resumption {
             Resumption::Latest => ZeroRtt::resume(tls, &mut session, server_name, negotiation.original()),
@@ -137,6 +139,7 @@ impl Connection {
         handshake.attempt = Some(Box::new(Attempt { tls: tls.clone(), server_name: server_name.into() }));
         let mut connection = Self::assemble(Role::Client, config, setup, ids, handshake);
         connection.zero_rtt = early_data;
+        connection.streams.begin_with_credit(credit);
         let now = connection.scheduler.epoch();
         if let Err(error) = connection.handshake.session.start().and_then(|()| connection.collect_tls(now)) {
             connection.fail(error, now);
@@ -160,7 +163,13 @@ impl Connection {
         mut setup: ConnectionSetup,
         incoming: IncomingConnection,
     ) -> Result<Self, TlsConfigError> {
-        let mut parameters = own_parameters(&config, setup.first_id);
+        let credit = match tls.early_data() {
+            // Clients come back with what they were told before, and 0-RTT is for those to whom the same is said again.
+            Choice::On => config.streams.max_data,
+            Choice::Off => first_credit(&config, &setup.memory),
+        };
+        let local = LocalParameters { config: &config, id: setup.first_id, max_data: credit };
+        let mut parameters = own_parameters(local);
         if incoming.ids.source.is_empty() {
             parameters.initial_max_path_id = None;
         }
@@ -206,6 +215,7 @@ impl Connection {
             handshake.hello = Some(Box::new(Hello::new(parameters)));
         }
         let mut connection = Self::assemble(Role::Server, config, setup, incoming.ids, handshake);
+        connection.streams.begin_with_credit(credit);
         if let Some(preferred) = preferred {
             connection
                 .paths
@@ -229,7 +239,8 @@ impl Connection {
         handshake: Handshake,
     ) -> Self {
         let first = first_path(role, &config, &mut setup);
-        let parameters = own_parameters(&config, setup.first_id);
+        let max_data = config.streams.max_data;
+        let parameters = own_parameters(LocalParameters { config: &config, id: setup.first_id, max_data });
         let limit = usize::try_from(parameters.active_connection_id_limit).unwrap_or(usize::MAX);
         let (own, peers) = (LocalIds::new(setup.first_id), RemoteIds::new(limit));
         let path_ids = FirstConnectionIds { local: own, remote: peers, source: setup.ids };
@@ -279,26 +290,47 @@ impl Connection {
     }
 }
 
-/// Returns the parameters of `config`, for an endpoint whose first connection ID is `local`.
-fn own_parameters(config: &TransportConfig, local: ConnectionId) -> TransportParameters {
-    let parameters = config.parameters();
+/// The origin of an endpoint's transport parameters.
+#[derive(Clone, Copy)]
+pub(in crate::connection) struct LocalParameters<'a> {
+    /// The configuration.
+    pub config: &'a TransportConfig,
+    /// The first connection ID.
+    pub id: ConnectionId,
+    /// The first limit of the connection (initial_max_data).
+    pub max_data: u64,
+}
+
+/// Returns the first limit of a connection: the configured one, or less while memory is short.
+fn first_credit(config: &TransportConfig, memory: &MemoryQuota) -> u64 {
+    config.streams.max_data.min(memory.first_credit() as u64)
+}
+
+/// Returns the transport parameters of an endpoint.
+fn own_parameters(local: LocalParameters<'_>) -> TransportParameters {
+    let parameters = local.config.parameters();
     //= https://www.rfc-editor.org/rfc/rfc10069#section-2.1
     //# When advertising the initial_max_path_id transport parameter, endpoints MUST use Source and
     //# Destination Connection IDs with non-zero lengths
-    let initial_max_path_id = parameters.initial_max_path_id.filter(|_| !local.is_empty());
-    TransportParameters { initial_source_connection_id: Some(local), initial_max_path_id, ..parameters }
+    let initial_max_path_id = parameters.initial_max_path_id.filter(|_| !local.id.is_empty());
+    TransportParameters {
+        initial_source_connection_id: Some(local.id),
+        initial_max_path_id,
+        initial_max_data: local.max_data,
+        ..parameters
+    }
 }
 
-/// Returns the encoded transport parameters of a client of the connection ID `local`.
+/// Returns the encoded transport parameters of a client.
 pub(in crate::connection) fn client_parameters(
-    config: &TransportConfig,
-    local: ConnectionId,
+    local: LocalParameters<'_>,
     negotiation: &Negotiation,
     rng: &mut StdRng,
 ) -> Vec<u8> {
-    let mut parameters = own_parameters(config, local);
-    parameters.version_information = Some(negotiation.information(config.greasing.draw(rng)));
-    parameters.encode(Role::Client, config.greasing, rng)
+    let mut parameters = own_parameters(local);
+    let greasing = local.config.greasing;
+    parameters.version_information = Some(negotiation.information(greasing.draw(rng)));
+    parameters.encode(Role::Client, greasing, rng)
 }
 
 /// A handshake of which nothing was sent or received.

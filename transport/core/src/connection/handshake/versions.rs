@@ -3,7 +3,9 @@
 
 use crate::connection::frame_owners::frame_owners;
 use crate::connection::handshake::establish::HandshakeDriver;
-use crate::connection::handshake::setup::{FirstIds, InitialIds, client_parameters, first_handshake};
+use crate::connection::handshake::setup::{
+    FirstIds, InitialIds, LocalParameters, client_parameters, first_handshake,
+};
 use crate::connection::{Connection, Role};
 use crate::crypto::initial::initial_keys;
 use crate::crypto::session::Session;
@@ -123,7 +125,8 @@ impl HandshakeDriver<'_> {
         let attempt = self.handshake.attempt.take().ok_or(Dropped::Unexpected)?;
         let destination = ConnectionId::random(self.rng.get(), self.handshake.ids.remote().len());
         let local = self.handshake.ids.local;
-        let encoded = client_parameters(self.config, local, &negotiation, self.rng.get());
+        let own = LocalParameters { config: self.config, id: local, max_data: self.streams.credit_limit() };
+        let encoded = client_parameters(own, &negotiation, self.rng.get());
         let session = Session::client(&attempt.tls, &attempt.server_name, &encoded)
             .map_err(|error| ErrorCode::INTERNAL_ERROR.because(error.to_string()))?;
         let ids = FirstIds { local, initial: InitialIds { destination, source: ConnectionId::EMPTY } };

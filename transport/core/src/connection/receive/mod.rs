@@ -372,20 +372,15 @@ impl Connection {
         }
         let newest = received.largest().is_none_or(|largest| origin.number > largest);
         self.path_maintenance().hear(origin, now);
+        let is_refused = self.memory.refuses(&self.streams, &self.datagrams, &payload);
         let (mut eliciting, mut probing, mut urgent, mut carries) = (false, true, false, false);
         let size = payload.len();
         for frame in FrameReader::new(payload) {
             let frame = if size > USUAL_SIZE { detached(frame?, size) } else { frame? };
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-12.4
-            //# An endpoint MUST treat receipt of a frame in a packet type that is not permitted as a
-            //# connection error of type PROTOCOL_VIOLATION.
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.4
-            //# Endpoints MUST treat receipt of Handshake packets with other frames as a connection error of
-            //# type PROTOCOL_VIOLATION.
-            if !frame.permitted_in(origin.level) {
-                let kind = frame.kind();
-                let error = ErrorCode::PROTOCOL_VIOLATION.because(format!("{kind} in this type of packet"));
-                return Err(error.in_frame(frame.frame_type()).into());
+            check_permitted(&frame, origin.level)?;
+            // For want of memory it is as if the network had lost the packet, but for what it acknowledges.
+            if is_refused && !matches!(frame, Frame::Ack(_)) {
+                continue;
             }
             if let Frame::Stream(_) = frame {
                 // Most frames: nothing has to be asked.
@@ -403,6 +398,9 @@ impl Connection {
             if !self.lifecycle.is_open() {
                 return Ok(());
             }
+        }
+        if is_refused {
+            return Err(self.memory.on_dropped());
         }
         // A frame may have closed the space (HANDSHAKE_DONE, PATH_ABANDON).
         if let Some(received) = received_in(&mut self.handshake, &mut self.paths, origin) {
@@ -479,6 +477,22 @@ fn detached(frame: Frame, size: usize) -> Frame {
         Frame::NewToken(token) => Frame::NewToken(own(token)),
         frame => frame,
     }
+}
+
+/// Checks that a packet of `level` may hold `frame` (RFC 9000 §12.4).
+fn check_permitted(frame: &Frame, level: Level) -> Result<(), TransportError> {
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-12.4
+    //# An endpoint MUST treat receipt of a frame in a packet type that is not permitted as a
+    //# connection error of type PROTOCOL_VIOLATION.
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.4
+    //# Endpoints MUST treat receipt of Handshake packets with other frames as a connection error of
+    //# type PROTOCOL_VIOLATION.
+    if !frame.permitted_in(level) {
+        let kind = frame.kind();
+        let error = ErrorCode::PROTOCOL_VIOLATION.because(format!("{kind} in this type of packet"));
+        return Err(error.in_frame(frame.frame_type()));
+    }
+    Ok(())
 }
 
 /// PROTOCOL_VIOLATION, with what the peer did wrong.

@@ -35,12 +35,18 @@ impl Streams {
         !self.control.is_empty()
     }
 
+    /// Returns true if the credit of the connection is about to be renewed.
+    #[inline]
+    pub fn wants_credit(&self) -> bool {
+        self.control.first() == Some(&Control::MaxData)
+    }
+
     /// The frame that is due, `None` if it is no use any more: its stream may be gone.
     fn build_control(&mut self, control: Control, now: Instant) -> Option<(Frame, RecoveryToken)> {
         let rtt = self.rtt;
         match control {
             Control::MaxData => {
-                let limit = self.window.renew(now, rtt);
+                let limit = self.window.renew(self.credit_left, now, rtt);
                 Some((Frame::MaxData(limit), RecoveryToken::MaxData(limit)))
             }
             Control::MaxStreams(direction) => {
@@ -60,7 +66,7 @@ impl Streams {
             }
             Control::MaxStreamData(id) => {
                 let window = self.receive_half(id)?.renewable()?;
-                let (limit, size) = (window.renew(now, rtt), window.window());
+                let (limit, size) = (window.renew(u64::MAX, now, rtt), window.window());
                 // The window of the connection leaves room for others beside the stream with the largest.
                 self.window.ensure(size.saturating_add(size / 2));
                 Some((Frame::MaxStreamData { id, limit }, RecoveryToken::MaxStreamData(id, limit)))

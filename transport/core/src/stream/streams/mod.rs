@@ -2,6 +2,7 @@
 
 mod application;
 mod audit;
+mod backlog;
 mod control;
 mod counters;
 mod events;
@@ -74,6 +75,8 @@ pub struct Streams {
     /// The limit that DATA_BLOCKED reported last.
     blocked_at: Option<u64>,
     window: ReceiveWindow,
+    /// The bytes beyond those consumed that the next renewal of `window` may grant.
+    credit_left: u64,
     agenda: Agenda,
     control: BTreeSet<Control>,
     events: StreamEvents,
@@ -103,6 +106,7 @@ impl Streams {
             credit: SendCredit::default(),
             blocked_at: None,
             window: ReceiveWindow::new(local.max_data, local.max_window),
+            credit_left: u64::MAX,
             agenda: Agenda::default(),
             control: BTreeSet::new(),
             events: StreamEvents::default(),
@@ -172,6 +176,27 @@ impl Streams {
     pub fn set_windows(&mut self, windows: usize) {
         self.windows = windows;
         self.send_capacity = self.limits.send_capacity(windows);
+    }
+
+    /// The peer is granted no more than `limit` bytes on all streams at first. To be called before it is told.
+    pub fn begin_with_credit(&mut self, limit: u64) {
+        self.window.begin_with(limit);
+    }
+
+    /// The next renewal may permit the peer `bytes` beyond those that were read.
+    pub fn set_credit(&mut self, bytes: u64) {
+        self.credit_left = bytes;
+    }
+
+    /// The bytes that the peer may still send, over all streams.
+    #[inline]
+    pub fn credit_granted(&self) -> u64 {
+        self.window.room()
+    }
+
+    /// The limit that the peer knows or is about to be told, over all streams.
+    pub fn credit_limit(&self) -> u64 {
+        self.window.limit()
     }
 
     /// The smoothed round-trip time, which the growth of flow control windows is measured by.
