@@ -4,14 +4,16 @@ use crate::content;
 use crate::identity::{Identity, NAME};
 use crate::report::PathUse;
 use anyhow::{Context, Result, ensure};
-use bytes::{Buf, Bytes};
-use h3::quic;
+use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use hvq::{
-    ClientConfig, ClientTls, Connection, Endpoint, Policy, ServerConfig, ServerTls, TransportConfig, Verify,
+    ClientConfig, ClientTls, Connection, ConnectionError, Endpoint, Policy, ServerConfig, ServerTls, TransportConfig, Verify,
 };
+use hvq_h3::client::Client;
+use hvq_h3::serving::{Incoming, Server};
+use hvq_h3::{Code, Settings};
 use std::collections::BTreeMap;
-use std::future::poll_fn;
+use std::future::pending;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +21,9 @@ use tokio::time::MissedTickBehavior;
 
 /// The interval at which the counters of paths are read: a path that was given up has none.
 const SAMPLE: Duration = Duration::from_millis(5);
+
+/// The time that a client may take for a header section, and requests at the end of their connection.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 fn transport(policy: Policy) -> Arc<TransportConfig> {
     Arc::new(TransportConfig::new(Arc::new(move || policy.scheduler())))
@@ -107,30 +112,28 @@ pub async fn get(identity: &Identity, remote: SocketAddr, path: &str) -> Result<
     let config = client(identity, hvq_h3::ALPN, Policy::default())?;
     let connection = endpoint.connect(config, remote, NAME)?.await.context("the handshake")?;
     let fetched = watched(&connection, fetch(connection.clone(), path)).await;
-    endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
+    endpoint.close(Code::H3_NO_ERROR.value(), b"");
     // The peer is told; a peer that does not listen keeps nobody waiting.
     let _told = tokio::time::timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
     fetched
 }
 
 async fn fetch(connection: Connection, path: &str) -> Result<Bytes> {
-    let connection = hvq_h3::Connection::new(connection);
-    let (mut driver, mut requests) = h3::client::new(connection).await?;
+    let client = Client::new(connection.clone(), Settings::default()).await?;
     let request = Request::get(format!("https://{NAME}{path}")).body(())?;
-    let answer = async move {
-        let mut stream = requests.send_request(request).await?;
-        stream.finish().await?;
-        let response = stream.recv_response().await?;
+    let answer = async {
+        let (_sent, mut receiving) = client.whole(&request, Bytes::new()).await?;
+        let response = receiving.response().await?;
         ensure!(response.status() == StatusCode::OK, "the server answers {}", response.status());
         let mut body = Vec::new();
-        while let Some(mut part) = stream.recv_data().await? {
-            body.extend_from_slice(&part.copy_to_bytes(part.remaining()));
+        while let Some(part) = receiving.data().await? {
+            body.extend_from_slice(&part);
         }
         Ok(Bytes::from(body))
     };
     tokio::select! {
         result = answer => result,
-        error = poll_fn(|context| driver.poll_close(context)) => Err(error).context("the connection ended"),
+        () = client.watch() => Err(connection.closed().await).context("the connection ended"),
     }
 }
 
@@ -154,27 +157,20 @@ pub async fn answer(endpoint: &Endpoint, body: Bytes) -> Result<Vec<PathUse>> {
 }
 
 async fn serve(connection: Connection, body: Bytes) -> Result<()> {
-    let mut server = h3::server::Connection::new(hvq_h3::Connection::new(connection)).await?;
-    loop {
-        match server.accept().await {
-            Ok(Some(resolver)) => {
-                let (_request, stream) = resolver.resolve_request().await?;
-                respond(stream, body.clone()).await?;
+    let server = Server::new(connection.clone(), Settings::default()).await?;
+    let answer = move |incoming: Incoming| {
+        let body = body.clone();
+        async move {
+            let Ok((_, mut sending, _)) = incoming.request(PATIENCE).await else { return };
+            let response = Response::builder().header("content-length", body.len()).body(());
+            if let Ok(response) = response {
+                let _gone = sending.whole(&response, body).await;
             }
-            Ok(None) => return Ok(()),
-            Err(error) if error.is_h3_no_error() => return Ok(()),
-            Err(error) => return Err(error.into()),
         }
+    };
+    server.run(pending(), || PATIENCE, answer).await;
+    match connection.closed().await {
+        ConnectionError::PeerApplication { code, .. } if code == Code::H3_NO_ERROR.value() => Ok(()),
+        error => Err(error.into()),
     }
-}
-
-async fn respond<S>(mut stream: h3::server::RequestStream<S, Bytes>, body: Bytes) -> Result<()>
-where
-    S: quic::SendStream<Bytes>,
-{
-    let response = Response::builder().header("content-length", body.len()).body(())?;
-    stream.send_response(response).await?;
-    stream.send_data(body).await?;
-    stream.finish().await?;
-    Ok(())
 }

@@ -334,7 +334,7 @@ impl Gateway {
             self.accepting.abort_all();
         }
         for endpoint in &self.endpoints {
-            endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
+            endpoint.close(hvq_h3::Code::H3_NO_ERROR.value(), b"");
         }
         let all_idle = async {
             for endpoint in &self.endpoints {

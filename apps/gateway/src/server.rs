@@ -3,10 +3,11 @@
 use crate::content::{self, Answer, Body, Content};
 use crate::quota::{Notice, Quota};
 use bytes::Bytes;
-use h3::error::Code;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Request, StatusCode};
-use hvq_h3::serving::{Incoming, SendError, Sending, Server, Settings};
+use hvq_h3::Code;
+use hvq_h3::serving::{Incoming, Server};
+use hvq_h3::{SendError, Sending, Settings};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

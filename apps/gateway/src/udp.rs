@@ -2,9 +2,9 @@
 
 use crate::request::ActiveRequest;
 use crate::tunnel::{self, Activity};
-use h3::error::Code;
 use http::uri::Authority;
 use http::{HeaderValue, Response, StatusCode};
+use hvq_h3::Code;
 use hvq_h3::{Capsules, Flow};
 use std::future::poll_fn;
 use std::io;

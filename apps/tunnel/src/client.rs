@@ -9,12 +9,10 @@ use crate::server::{ORDER, PATH, PROTOCOL};
 pub use crate::session::Ended;
 use crate::session::{Arrived, Inbound};
 use bytes::Bytes;
-use h3::error::Code;
 use http::{HeaderValue, Request, StatusCode};
 use hvq_emulation::tun::packet::Header;
-use hvq_h3::Datagrams;
-use hvq_h3::client::{ExtendedConnect, ExtendedConnectError};
-use hvq_h3::serving::{Receiving, Sending};
+use hvq_h3::client::{Client as Http, RequestError};
+use hvq_h3::{Code, Datagrams, Receiving, Sending, Settings, Tunnels};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +30,7 @@ const PIECES: usize = 64;
 pub enum ClientError {
     /// The request failed.
     #[error("the request for a tunnel failed: {0}")]
-    ExtendedConnect(ExtendedConnectError),
+    Asked(RequestError),
     /// The server knows tunnels for UDP at most: it refuses the name `connect-ip`.
     #[error(
         "the server knows no connect-ip (RFC 9484): it carries no IP packets, or is an hvq that is older than this one, \
@@ -56,12 +54,12 @@ pub enum ClientError {
     Device(#[from] std::io::Error),
 }
 
-impl From<ExtendedConnectError> for ClientError {
-    fn from(error: ExtendedConnectError) -> Self {
+impl From<RequestError> for ClientError {
+    fn from(error: RequestError) -> Self {
         match error {
             // What knows no such protocol takes the request for malformed (RFC 9114 §4.3), as `h3` 0.0.8 does.
-            ExtendedConnectError::Reset(code) if code == Code::H3_MESSAGE_ERROR.value() => Self::NoConnectIp,
-            other => Self::ExtendedConnect(other),
+            RequestError::Reset(code) if code == Code::H3_MESSAGE_ERROR.value() => Self::NoConnectIp,
+            other => Self::Asked(other),
         }
     }
 }
@@ -90,10 +88,11 @@ impl Client {
         // Packets come once there are addresses: the time until then is enough to try what the paths carry.
         connection.expect_datagrams(usize::MAX);
         let datagrams = Datagrams::new(connection.clone());
-        let requester = ExtendedConnect::new(connection.clone()).await.map_err(ExtendedConnectError::from)?;
+        let settings = Settings { tunnels: Tunnels::Taken, ..Settings::default() };
+        let http = Http::new(connection.clone(), settings).await.map_err(RequestError::from)?;
         let mut tasks = JoinSet::new();
-        tasks.spawn(requester.watch());
-        let (response, send, receive) = requester.ask(&request(authority, token)?, PROTOCOL).await?;
+        tasks.spawn(http.watch());
+        let (response, send, receive) = http.tunnel(&request(authority, token)?, PROTOCOL).await?;
         match response.status() {
             status if status.is_success() => {}
             // RFC 9220 §3: a protocol that is not known.
@@ -109,7 +108,7 @@ impl Client {
         };
         let (piece, pieces) = mpsc::channel(PIECES);
         let (capsule, capsules) = mpsc::channel(PIECES);
-        tasks.spawn(read(receive, piece, requester));
+        tasks.spawn(read(receive, piece, http));
         tasks.spawn(write(send, capsules));
         let outbound = Arc::new(Outbound::new(connection.clone(), id, capsule, ordering));
         let inbound = Inbound::new(connection, own, pieces);
@@ -183,8 +182,8 @@ fn request(authority: &str, token: Option<&str>) -> Result<Request<()>, http::Er
     request.body(())
 }
 
-/// Reads pieces from the stream of a tunnel, to its end. HTTP/3 goes on for as long as `_requester` is there.
-async fn read(mut stream: Receiving, pieces: mpsc::Sender<Bytes>, _requester: ExtendedConnect) {
+/// Reads pieces from the stream of a tunnel, to its end. HTTP/3 goes on for as long as `_http` is there.
+async fn read(mut stream: Receiving, pieces: mpsc::Sender<Bytes>, _http: Http) {
     while let Ok(Some(data)) = poll_fn(|context| stream.poll_data(context)).await {
         if pieces.send(data).await.is_err() {
             break;
@@ -230,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_too_old_is_told_apart_from_one_that_refuses() {
-        let of = |code: Code| ClientError::from(ExtendedConnectError::Reset(code.value())).to_string();
+        let of = |code: Code| ClientError::from(RequestError::Reset(code.value())).to_string();
         assert!(of(Code::H3_MESSAGE_ERROR).contains("older than this one"));
         assert!(!of(Code::H3_INTERNAL_ERROR).contains("older"));
         assert!(ClientError::Refused(StatusCode::UNAUTHORIZED).to_string().contains("401"));

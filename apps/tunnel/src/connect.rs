@@ -103,7 +103,7 @@ impl Tunnel {
             }
         };
         drop(control);
-        endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
+        endpoint.close(hvq_h3::Code::H3_NO_ERROR.value(), b"");
         let _late = runtime.block_on(async { tokio::time::timeout(GOODBYE, endpoint.wait_idle()).await });
         runtime.shutdown_background();
         Ok(code)

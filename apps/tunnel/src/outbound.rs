@@ -5,7 +5,7 @@ use crate::importance::Importance;
 use crate::order::{Numbering, Ordering};
 use crate::too_big::{self, Answers, Remedy, Room};
 use bytes::{Bytes, BytesMut};
-use h3::quic::StreamId;
+use hvq::StreamId;
 use hvq::transport::datagram::DatagramError;
 use hvq::transport::wire::varint;
 use hvq::{Priority, SendDatagramError};
@@ -51,7 +51,7 @@ impl Outbound {
             numbering: Numbering::new(ordering),
             answers: Answers::default(),
         };
-        let quarter = id.into_inner() / 4;
+        let quarter = id.0 / 4;
         Self { connection, quarter, capsules, start: Instant::now(), state: Mutex::new(state) }
     }
 

@@ -12,11 +12,11 @@ pub use crate::session::Ended;
 use crate::session::{Arrived, Inbound};
 pub use access::{ServerOptions, TooOpen};
 use bytes::Bytes;
-use h3::quic::StreamId;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
+use hvq::StreamId;
 use hvq_emulation::tun::packet::Header;
-use hvq_h3::serving::{self, Incoming, Protocol, Receiving, SendError, Sending, Settings};
-use hvq_h3::{Datagrams, Flow};
+use hvq_h3::serving::{self, Incoming};
+use hvq_h3::{Datagrams, Flow, Protocol, Receiving, SendError, Sending, Settings, Tunnels};
 pub use leases::Allotment;
 use leases::{Leases, Refused};
 use std::fmt;
@@ -221,7 +221,7 @@ impl Server {
     /// Serves one connection that is there for tunnels only.
     async fn serve(self: Arc<Self>, connection: hvq::Connection) {
         let datagrams = Datagrams::new(connection.clone());
-        let settings = Settings { tunnels: serving::Tunnels::Taken, ..Settings::default() };
+        let settings = Settings { tunnels: Tunnels::Taken, ..Settings::default() };
         let mut http = match serving::Server::new(connection.clone(), settings).await {
             Ok(http) => http,
             Err(error) => return tracing::debug!(%error, "no HTTP/3"),

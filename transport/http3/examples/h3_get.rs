@@ -29,7 +29,7 @@ async fn main() -> anyhow::Result<()> {
     let transport = Arc::new(TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler())));
     let endpoint = Endpoint::client(&[])?;
     let connection = endpoint.connect(ClientConfig::new(tls, transport), remote, host)?.await?;
-    let connection = hvq_h3::Connection::new(connection);
+    let connection = hvq_h3::adapter::Connection::new(connection);
     // --- HTTP/3
 
     let (mut driver, mut requests) = h3::client::new(connection).await?;

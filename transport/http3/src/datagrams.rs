@@ -1,11 +1,10 @@
 //! HTTP datagrams (RFC 9297): each belongs to a request, whose stream's ID it begins with.
 
+use crate::Code;
 use bytes::Bytes;
-use h3::error::Code;
-use h3::quic::StreamId;
 use hvq::transport::datagram::DatagramError;
 use hvq::transport::wire::varint;
-use hvq::{ConnectionError, Priority, SendDatagramError};
+use hvq::{ConnectionError, Priority, SendDatagramError, StreamId};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -84,7 +83,7 @@ pub enum Outcome {
 
 impl Datagrams {
     /// Makes the datagrams of `connection`. Both ends have to say in their SETTINGS that they take them (RFC 9297
-    /// §2.1.1), which is the business of the builders of `h3`.
+    /// §2.1.1), which [`Settings`](crate::Settings) and the builders of `h3` are for.
     pub fn new(connection: hvq::Connection) -> Arc<Self> {
         Self::counting(connection, Arc::default())
     }
@@ -134,7 +133,7 @@ impl Datagrams {
     /// use for large ones, so that paths are probed for them at once.
     pub fn flow(self: &Arc<Self>, id: StreamId) -> Option<Flow> {
         self.connection.expect_datagrams(usize::MAX);
-        let quarter = id.into_inner() / 4;
+        let quarter = id.0 / 4;
         match self.lock().flows.entry(quarter) {
             Entry::Occupied(_) => None,
             Entry::Vacant(vacant) => {

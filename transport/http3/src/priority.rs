@@ -38,10 +38,18 @@ pub fn typed(text: &str) -> Result<HeaderValue, String> {
     }
 }
 
-/// The priority when the server's application has an opinion too: what the headers of its response say goes before what
-/// the client asked for (RFC 9218 §8).
-pub fn merge(request: &HeaderMap, response: &HeaderMap) -> Priority {
-    Parameters::of(response).or_default(parse(request))
+/// The priority when the server's application has an opinion too: what the headers of its response say goes before `asked`,
+/// the priority that the client asked for (RFC 9218 §8).
+pub fn merge(asked: Priority, response: &HeaderMap) -> Priority {
+    Parameters::of(response).or_default(asked)
+}
+
+/// The priority that the field value of a PRIORITY_UPDATE frame says (RFC 9218 §7), like a `priority` header.
+pub(crate) fn of_update(value: &[u8]) -> Priority {
+    match HeaderValue::from_bytes(value) {
+        Ok(value) => parse(&HeaderMap::from_iter([(PRIORITY, value)])),
+        Err(_) => Priority::DEFAULT,
+    }
 }
 
 /// A `priority` header that says `priority`, in its shortest form; `None` for the default, which needs no header.

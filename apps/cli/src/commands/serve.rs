@@ -162,7 +162,7 @@ pub(crate) async fn run(arguments: Box<ServeArguments>, console: Console) -> Res
             }
         }
     }
-    endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
+    endpoint.close(hvq_h3::Code::H3_NO_ERROR.value(), b"");
     // Clients that do not answer keep nobody waiting.
     let _late = timeout(GOODBYE, endpoint.wait_idle()).await;
     logs.finish(console);

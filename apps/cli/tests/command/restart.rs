@@ -64,7 +64,7 @@ async fn ask(config: ClientConfig, remote: SocketAddr) -> (Connection, Duration)
     let (start, endpoint) = (Instant::now(), Endpoint::client(&[]).unwrap());
     let connection = endpoint.connect(config, remote, "localhost").unwrap().await.unwrap();
     let (mut driver, mut requests) =
-        h3::client::new(hvq_h3::Connection::new(connection.clone())).await.unwrap();
+        h3::client::new(hvq_h3::adapter::Connection::new(connection.clone())).await.unwrap();
     tokio::spawn(async move { drop(poll_fn(|context| driver.poll_close(context)).await) });
     let request = Request::get("https://localhost/page").body(()).unwrap();
     let mut stream = requests.send_request(request).await.unwrap();
@@ -126,7 +126,7 @@ async fn keys_that_are_gone_leave_clients_to_their_timeouts() {
 }
 
 /// Asks for the page over a connection that is there, by a client of its own.
-async fn again(requests: &mut h3::client::SendRequest<hvq_h3::OpenStreams, Bytes>) -> Vec<u8> {
+async fn again(requests: &mut h3::client::SendRequest<hvq_h3::adapter::OpenStreams, Bytes>) -> Vec<u8> {
     let request = Request::get("https://localhost/page").body(()).unwrap();
     let mut stream = requests.send_request(request).await.unwrap();
     // The answer may be there before the end of the question: RFC 9114 §4.1.
@@ -152,7 +152,7 @@ async fn a_second_gateway_takes_the_port_over_and_the_first_keeps_its_connection
     let client = async || {
         let connection = endpoint.connect(place.client(), remote, "localhost").unwrap().await.unwrap();
         let (mut driver, requests) =
-            h3::client::new(hvq_h3::Connection::new(connection.clone())).await.unwrap();
+            h3::client::new(hvq_h3::adapter::Connection::new(connection.clone())).await.unwrap();
         tokio::spawn(async move { drop(poll_fn(|context| driver.poll_close(context)).await) });
         (connection, requests)
     };

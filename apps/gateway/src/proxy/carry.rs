@@ -1,9 +1,10 @@
 //! Bytes between a local connection and a tunnel through the gateway.
 
 use crate::proxy::link::{Link, LinkError, Open};
-use bytes::{Buf, Bytes, BytesMut};
-use h3::error::Code;
+use bytes::{Bytes, BytesMut};
 use http::{Method, Request, StatusCode, Uri};
+use hvq_h3::Code;
+use hvq_h3::client::RequestError;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -27,14 +28,13 @@ pub(crate) async fn tunnel(
     parts.authority = Some(authority);
     *request.uri_mut() = Uri::from_parts(parts).expect("an authority alone is what CONNECT asks for");
     let mut open = link.open(request).await?;
-    let status = open.stream.recv_response().await?.status();
+    let status = open.receiving.response().await.map_err(RequestError::from)?.status();
     Ok(if status.is_success() { TunnelAnswer::Open(Box::new(open)) } else { TunnelAnswer::Refused(status) })
 }
 
 /// Carries bytes both ways until both ends are done or one breaks off.
 pub(crate) async fn carry(local: impl AsyncRead + AsyncWrite + Unpin, open: Open) {
-    let Open { stream, session: _session } = open;
-    let (mut send, mut receive) = stream.split();
+    let Open { sending: mut send, receiving: mut receive, session: _session } = open;
     let (mut read, mut write) = tokio::io::split(local);
     let up = async {
         let mut buffer = BytesMut::new();
@@ -44,19 +44,18 @@ pub(crate) async fn carry(local: impl AsyncRead + AsyncWrite + Unpin, open: Open
                 return send.finish().await.map_err(|_| ());
             }
             let data: Bytes = buffer.split().freeze();
-            send.send_data(data).await.map_err(|_| ())?;
+            send.data(data).await.map_err(|_| ())?;
         }
     };
     let down = async {
-        while let Some(mut data) = receive.recv_data().await.map_err(|_| ())? {
-            let mut data = data.copy_to_bytes(data.remaining());
+        while let Some(mut data) = receive.data().await.map_err(|_| ())? {
             write.write_all_buf(&mut data).await.map_err(|_| ())?;
         }
         write.shutdown().await.map_err(|_| ())
     };
     if tokio::try_join!(up, down).is_err() {
         // What broke off must not look whole at the other end.
-        send.stop_stream(Code::H3_REQUEST_CANCELLED);
-        receive.stop_sending(Code::H3_REQUEST_CANCELLED);
+        send.reset(Code::H3_REQUEST_CANCELLED);
+        receive.stop(Code::H3_REQUEST_CANCELLED);
     }
 }

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Requests that a program may have under way on one connection of HTTP/2.
 const STREAMS: u32 = 256;
 
-type Content = UnsyncBoxBody<Bytes, h3::error::StreamError>;
+type Content = UnsyncBoxBody<Bytes, hvq_h3::ReceiveError>;
 
 /// The state that all local connections share.
 pub(crate) struct LocalService {
@@ -128,15 +128,14 @@ impl LocalService {
     async fn carry(&self, request: Request<Incoming>) -> Response<Content> {
         let (parts, content) = request.into_parts();
         let head = fields::request(parts);
-        let Open { stream, session } = match self.link.open(head).await {
+        let Open { sending, mut receiving, session } = match self.link.open(head).await {
             Ok(open) => open,
             Err(error) => return text(StatusCode::BAD_GATEWAY, format!("{error}\n")),
         };
-        let (send, mut receive) = stream.split();
-        tokio::spawn(upload(content, send));
-        match receive.recv_response().await {
+        tokio::spawn(upload(content, sending));
+        match receiving.response().await {
             Ok(response) => {
-                let content = Download::new(receive, session);
+                let content = Download::new(receiving, session);
                 fields::response(response).map(|()| content.boxed_unsync())
             }
             Err(error) => text(StatusCode::BAD_GATEWAY, format!("the gateway gave no answer: {error}\n")),

@@ -3,9 +3,6 @@
 mod attempts;
 
 use attempts::Attempts;
-use bytes::Bytes;
-use h3::client::{RequestStream, SendRequest};
-use h3::error::{Code, StreamError};
 use http::header::PROXY_AUTHORIZATION;
 use http::{HeaderValue, Request};
 use hvq::transport::datagram::DatagramStats;
@@ -13,11 +10,11 @@ use hvq::{
     ClientConfig, ConnectError, ConnectOptions, Connection, ConnectionError, Destination, Endpoint, PathInfo,
     PathManager, PathManagerEvent, PathOptions,
 };
-use hvq_h3::{Datagrams, OpenStreams, Priorities};
+use hvq_h3::client::{Client, RequestError};
+use hvq_h3::{Code, Datagrams, Receiving, SendError, Sending, Settings, Tunnels};
 #[cfg(unix)]
 use hvq_program::control::ProgramStatus;
 use hvq_program::path_choice::{ApproachError, Notice, PathChoice};
-use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -25,9 +22,6 @@ use tokio::time::timeout;
 
 /// The time that the gateway may take to notice that the connection is closed.
 const GOODBYE: Duration = Duration::from_millis(500);
-
-/// Both halves of a request's stream.
-pub(crate) type Stream = RequestStream<hvq_h3::BidiStream<Bytes>, Bytes>;
 
 /// The address of the gateway.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,12 +94,9 @@ pub enum LinkError {
     /// There is no connection.
     #[error("cannot connect to the gateway: {0}")]
     Connection(#[from] ConnectionError),
-    /// There is no HTTP/3 on it.
-    #[error("no HTTP/3 with the gateway: {0}")]
-    Http(#[from] h3::error::ConnectionError),
-    /// The request could not be sent.
+    /// The request could not be sent, or was not answered.
     #[error("the gateway took no request: {0}")]
-    Request(#[from] StreamError),
+    Request(#[from] RequestError),
     /// It refused.
     #[error("the gateway answered {0}")]
     Refused(http::StatusCode),
@@ -120,7 +111,7 @@ impl LinkError {
         match self {
             Self::Connection(error) => Some(error),
             Self::Attempt(error) => error.connection(),
-            Self::Approach(_) | Self::Start(_) | Self::Http(_) | Self::Request(_) | Self::Refused(_) => None,
+            Self::Approach(_) | Self::Start(_) | Self::Request(_) | Self::Refused(_) => None,
         }
     }
 }
@@ -144,8 +135,7 @@ pub(crate) struct Session {
     connection: Connection,
     /// The manager of its paths, if they follow the links.
     manager: Option<Arc<PathManager>>,
-    requests: SendRequest<OpenStreams, Bytes>,
-    priorities: Priorities,
+    http: Client,
     pub(crate) datagrams: Arc<Datagrams>,
     past: Arc<Mutex<DatagramStats>>,
 }
@@ -164,9 +154,10 @@ impl Drop for Session {
     }
 }
 
-/// A request on its way: its stream, and what keeps its connection.
+/// A request on its way: both halves of its stream, and what keeps its connection.
 pub(crate) struct Open {
-    pub(crate) stream: Stream,
+    pub(crate) sending: Sending,
+    pub(crate) receiving: Receiving,
     pub(crate) session: Arc<Session>,
 }
 
@@ -230,6 +221,9 @@ impl Link {
 
     /// Sends the head of a request, which has an authority and neither `host` nor fields about a connection of HTTP/1.1,
     /// with the token.
+    ///
+    /// # Errors
+    /// See [`LinkError`].
     pub(crate) async fn open(&self, mut request: Request<()>) -> Result<Open, LinkError> {
         request.headers_mut().remove(PROXY_AUTHORIZATION);
         if let Some(token) = &self.dialer.options.token {
@@ -239,12 +233,13 @@ impl Link {
         let mut again = true;
         loop {
             let session = self.session().await?;
-            match session.requests.clone().send_request(copy(&request)).await {
-                Ok(stream) => {
+            match session.http.open(&request).await {
+                Ok((sending, receiving)) => {
                     // The urgency of what is sent up; the gateway orders what comes down.
-                    let _advice = session.priorities.set(stream.id(), priority);
-                    return Ok(Open { stream, session });
+                    sending.set_priority(priority);
+                    return Ok(Open { sending, receiving, session });
                 }
+                Err(error) if is_about_request(&error) => return Err(error.into()),
                 // A gateway that says goodbye, or went away: nothing was sent, so that another connection may do.
                 Err(error) => {
                     self.sessions.forget(|last| Arc::ptr_eq(last, &session));
@@ -279,20 +274,19 @@ impl Link {
 impl Dialer {
     async fn start(&self) -> Result<Session, LinkError> {
         let (connection, manager) = self.dial().await?;
-        let transport = hvq_h3::Connection::new(connection.clone());
-        let priorities = transport.priorities();
-        let mut builder = h3::client::builder();
-        builder.enable_datagram(true).enable_extended_connect(true);
-        let (mut driver, requests) = builder.build::<_, _, Bytes>(transport).await?;
+        let settings = Settings { tunnels: Tunnels::Taken, ..Settings::default() };
+        let http = Client::new(connection.clone(), settings).await?;
         let datagrams = Datagrams::new(connection.clone());
         let run = datagrams.clone();
         tokio::spawn(async move { run.run().await });
         // It ends with the connection, and the connection with the last who holds on to the session.
+        let (watching, ended) = (http.watch(), connection.clone());
         tokio::spawn(async move {
-            let end = poll_fn(|context| driver.poll_close(context)).await;
+            watching.await;
+            let end = ended.closed().await;
             tracing::info!(%end, "the connection to the gateway ended");
         });
-        Ok(Session { connection, manager, requests, priorities, datagrams, past: self.past.clone() })
+        Ok(Session { connection, manager, http, datagrams, past: self.past.clone() })
     }
 
     /// Connects to the gateway's addresses in turn, and opens the other paths.
@@ -351,11 +345,14 @@ fn open_path(connection: &Connection, path: PathOptions, unusable: fn(&str, &str
     });
 }
 
-fn copy(request: &Request<()>) -> Request<()> {
-    let mut copy = Request::new(());
-    *copy.method_mut() = request.method().clone();
-    *copy.uri_mut() = request.uri().clone();
-    *copy.headers_mut() = request.headers().clone();
-    *copy.extensions_mut() = request.extensions().clone();
-    copy
+/// Returns true if another connection would not take the request either.
+fn is_about_request(error: &RequestError) -> bool {
+    match error {
+        RequestError::NotOffered | RequestError::NoUri | RequestError::Malformed => true,
+        RequestError::Send(error) => *error == SendError::HeaderTooLarge,
+        RequestError::Connection(_)
+        | RequestError::GoingAway
+        | RequestError::Reset(_)
+        | RequestError::Receive(_) => false,
+    }
 }

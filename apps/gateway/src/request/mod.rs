@@ -17,11 +17,12 @@ use crate::quota::Notice;
 use crate::virtual_host::{Route, VirtualHosts};
 use crate::{connect_ip, tunnel, udp};
 use bytes::Bytes;
-use h3::error::Code;
-use h3::quic::StreamId;
 use http::header::{EXPECT, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use hvq_h3::serving::{Incoming, Protocol, SendError};
+use hvq::StreamId;
+use hvq_h3::Code;
+use hvq_h3::serving::Incoming;
+use hvq_h3::{Protocol, SendError};
 use std::sync::Arc;
 
 /// A request that was taken, and all that is needed to answer it.

@@ -7,12 +7,12 @@ use crate::fields::{self, Circumstances, FieldError};
 use crate::origin::{Anywhere, Failure, Head, Origin};
 use crate::quota::Permit;
 use bytes::Bytes;
-use h3::error::Code;
 use http::{Method, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
+use hvq_h3::Code;
+use hvq_h3::SendError;
 use hvq_h3::priority::PRIORITY;
-use hvq_h3::serving::SendError;
 use hyper::body::Incoming;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -216,8 +216,10 @@ async fn back(active: &mut ActiveRequest, response: Response<Incoming>) {
         Err(fault) => return active.fail(fault).await,
     };
     // RFC 9218 §8: the origin may know better than the client how urgent its response is.
-    if head.headers().contains_key(PRIORITY) {
-        let priority = hvq_h3::priority::merge(active.request.headers(), head.headers());
+    if head.headers().contains_key(PRIORITY)
+        && let Ok(asked) = active.peer.priorities.get(active.id)
+    {
+        let priority = hvq_h3::priority::merge(asked, head.headers());
         let _advice = active.peer.priorities.set(active.id, priority);
     }
     let is_head = active.request.method() == Method::HEAD;

@@ -1,10 +1,10 @@
 //! The response to a client.
 
 use bytes::Bytes;
-use h3::error::Code;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use hvq_h3::serving::{SendError, Sending};
+use hvq_h3::Code;
+use hvq_h3::{SendError, Sending};
 use std::time::Duration;
 
 /// Bytes of a body that are read at a time.

@@ -5,6 +5,7 @@ use crate::configuration::Underscores;
 use crate::fields;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use hvq_h3::ReceiveError;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
 /// The receiving half of a request's stream.
-pub(crate) type Receive = hvq_h3::serving::Receiving;
+pub(crate) type Receive = hvq_h3::Receiving;
 
 /// The bounds of a body.
 #[derive(Clone, Copy, Debug)]
@@ -80,30 +81,32 @@ impl Upload {
     }
 }
 
+/// The trouble that an error of the client's stream is. RFC 9114 §4.1.2: a body of another length than it said is malformed.
+fn trouble(error: ReceiveError) -> Trouble {
+    match error {
+        ReceiveError::WrongLength { .. } => Trouble::Mismatch,
+        _ => Trouble::Aborted,
+    }
+}
+
 impl Source {
     /// The next data from the client; `None` at their end.
     fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Trouble>> {
         loop {
             let received = match self.receive.poll_data(context) {
-                Poll::Ready(received) => received.map_err(|_| Trouble::Aborted)?,
+                Poll::Ready(received) => received.map_err(trouble)?,
                 Poll::Pending => {
                     let idle = self.bounds.idle;
                     ready!(self.pause.get_or_insert_with(|| Box::pin(sleep(idle))).as_mut().poll(context));
                     return Poll::Ready(Err(Trouble::TimedOut));
                 }
             };
-            let limit = self.bounds.declared.unwrap_or(u64::MAX);
             let Some(data) = received else {
-                // RFC 9114 §4.1.2: a body shorter than its content-length is malformed.
-                let whole = self.bounds.declared.is_none_or(|declared| declared == self.count);
                 self.complete = true;
-                return Poll::Ready(if whole { Ok(None) } else { Err(Trouble::Mismatch) });
+                return Poll::Ready(Ok(None));
             };
             self.count = self.count.saturating_add(data.len() as u64);
             self.pause = None;
-            if self.count > limit {
-                return Poll::Ready(Err(Trouble::Mismatch));
-            }
             if self.count > self.bounds.limit {
                 return Poll::Ready(Err(Trouble::TooLarge));
             }
@@ -138,7 +141,7 @@ impl Source {
                 Poll::Ready(Some(Ok(Frame::trailers(onward))))
             }
             Ok(None) => Poll::Ready(None),
-            Err(_) => Poll::Ready(Some(Err(Trouble::Aborted))),
+            Err(error) => Poll::Ready(Some(Err(trouble(error)))),
         }
     }
 }

@@ -134,7 +134,7 @@ async fn packets_of_those_who_may_come_out_of_the_device_and_their_answers_come_
     let first = within(stream.recv_data()).await.unwrap().unwrap().copy_to_bytes(8);
     assert_eq!((first[0], &first[2..8]), (1, &[0, 4, 100, 64, network.number, 2][..]));
     let datagrams = Datagrams::new(client.connection.clone());
-    let mut flow = datagrams.flow(stream.id()).unwrap();
+    let mut flow = datagrams.flow(hvq::StreamId(stream.id().into_inner())).unwrap();
     tokio::spawn(async move { datagrams.run().await });
     // Packets with other sources or towards what is no route are dropped (RFC 9484 §11).
     for lost in [echo(Ipv4Addr::new(10, 9, 8, 7), to), echo(from, Ipv4Addr::LOCALHOST), vec![0x45; 7]] {
@@ -178,7 +178,7 @@ async fn tunnel(client: &Client, most: usize) -> (hvq_h3::Flow, Stream) {
     let (status, stream) = ask(client, Some(("authorization", TOKEN))).await;
     assert_eq!(status, 200);
     let datagrams = Datagrams::new(client.connection.clone());
-    let flow = datagrams.flow(stream.id()).unwrap();
+    let flow = datagrams.flow(hvq::StreamId(stream.id().into_inner())).unwrap();
     tokio::spawn(async move { datagrams.run().await });
     within(async {
         while client.connection.max_datagram_size() < Some(most) {

@@ -65,7 +65,8 @@ async fn what_is_safe_is_handed_on_as_early_and_the_rest_waits_for_the_handshake
     drop(first);
     let connecting = endpoint.connect(config, remote, "localhost").unwrap();
     let (connection, accepted) = connecting.into_0rtt().expect("the ticket permits it");
-    let (mut driver, requests) = h3::client::new(hvq_h3::Connection::new(connection.clone())).await.unwrap();
+    let (mut driver, requests) =
+        h3::client::new(hvq_h3::adapter::Connection::new(connection.clone())).await.unwrap();
     tokio::spawn(async move { drop(poll_fn(|context| driver.poll_close(context)).await) });
     let send = async |request: Request<Bytes>| {
         let (parts, content) = request.into_parts();

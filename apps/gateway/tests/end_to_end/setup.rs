@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-pub type Stream = RequestStream<hvq_h3::BidiStream<Bytes>, Bytes>;
+pub type Stream = RequestStream<hvq_h3::adapter::BidiStream<Bytes>, Bytes>;
 
 /// No test takes as long as this unless it hangs.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -183,7 +183,7 @@ fn config(folder: &tempfile::TempDir, identity: &Identity, text: &str) -> Result
 /// A client.
 pub struct Client {
     pub connection: Connection,
-    pub requests: SendRequest<hvq_h3::OpenStreams, Bytes>,
+    pub requests: SendRequest<hvq_h3::adapter::OpenStreams, Bytes>,
     driver: JoinHandle<()>,
     _endpoint: Endpoint,
 }
@@ -255,7 +255,7 @@ impl Client {
 
     async fn over((connection, endpoint): (Connection, Endpoint)) -> Self {
         let (mut driver, requests) =
-            h3::client::new(hvq_h3::Connection::new(connection.clone())).await.unwrap();
+            h3::client::new(hvq_h3::adapter::Connection::new(connection.clone())).await.unwrap();
         let driver = tokio::spawn(async move { drop(poll_fn(|context| driver.poll_close(context)).await) });
         Self { connection, requests, driver, _endpoint: endpoint }
     }

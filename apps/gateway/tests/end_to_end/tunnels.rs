@@ -224,8 +224,8 @@ async fn packets_go_through_in_datagrams_and_in_capsules() {
         connect_udp(&client, &format!("/.well-known/masque/udp/127.0.0.1/{port}/")).await;
     assert_eq!(status, 200);
     let datagrams = Datagrams::new(client.connection.clone());
-    let mut flow = datagrams.flow(stream.id()).unwrap();
-    assert!(datagrams.flow(stream.id()).is_none());
+    let mut flow = datagrams.flow(hvq::StreamId(stream.id().into_inner())).unwrap();
+    assert!(datagrams.flow(hvq::StreamId(stream.id().into_inner())).is_none());
     let run = datagrams.clone();
     tokio::spawn(async move { run.run().await });
     within(async {
@@ -314,7 +314,7 @@ async fn udp_of_every_size_goes_through_both_ways_or_is_dropped_and_counted() {
     let (status, stream) = connect_udp(&client, &format!("/.well-known/masque/udp/127.0.0.1/{port}/")).await;
     assert_eq!(status, 200);
     let datagrams = Datagrams::new(client.connection.clone());
-    let mut flow = datagrams.flow(stream.id()).unwrap();
+    let mut flow = datagrams.flow(hvq::StreamId(stream.id().into_inner())).unwrap();
     tokio::spawn(async move { datagrams.run().await });
     // The tunnel itself was the reason to find out what the path carries.
     within(async {

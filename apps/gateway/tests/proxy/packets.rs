@@ -161,7 +161,7 @@ async fn http3_goes_through_the_tunnel_with_datagrams_as_large_as_that_carries()
         let config = ClientConfig::new(tls, Arc::new(transport));
         let connection = endpoint.connect(config, near, "inner.test").unwrap().await.unwrap();
         let (mut driver, mut requests) =
-            h3::client::new(hvq_h3::Connection::new(connection.clone())).await.unwrap();
+            h3::client::new(hvq_h3::adapter::Connection::new(connection.clone())).await.unwrap();
         tokio::spawn(async move { poll_fn(|context| driver.poll_close(context)).await });
         for _ in 0..2 {
             let request = http::Request::get("https://inner.test/large.bin").body(()).unwrap();

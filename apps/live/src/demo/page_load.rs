@@ -2,14 +2,13 @@
 
 use super::stage::{Client, HOST};
 use crate::objects::object_path;
-use bytes::{Buf, Bytes};
-use futures::future::poll_fn;
-use h3::client::SendRequest;
 use http::header::COOKIE;
 use http::{HeaderValue, Request};
 use hvq::Priority;
+use hvq_h3::client::Client as Http;
 use hvq_lab::pages::{Loader, ObjectId, Page, Request as PageRequest};
 use hvq_program::failure::{Exit, Failure};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -17,8 +16,6 @@ use tokio::sync::mpsc;
 const BARE_REQUEST: u64 = 100;
 /// Bytes that a cookie adds to a request at most.
 const MOST_COOKIE: u64 = 2_048;
-
-type Requests = SendRequest<hvq_h3::OpenStreams, Bytes>;
 
 /// An event of an object.
 enum Report {
@@ -37,16 +34,18 @@ pub(super) async fn run(
     // What is requested first waits for the handshake, as in a browser; the load has begun.
     let mut waiting = loader.ready(start.elapsed());
     let connection = client.connect(start).await?;
-    let (mut driver, requests) = h3::client::new(hvq_h3::Connection::new(connection)).await?;
-    tokio::spawn(async move {
-        let end = poll_fn(|context| driver.poll_close(context)).await;
-        tracing::debug!(%end, "HTTP/3 ended");
-    });
+    let connection = Arc::new(Http::new(connection, hvq_h3::Settings::default()).await?);
+    tokio::spawn(connection.watch());
     let (reports, mut reported) = mpsc::unbounded_channel();
     while !loader.is_loaded() {
         waiting.extend(loader.ready(start.elapsed()));
         for request in waiting.drain(..) {
-            tokio::spawn(fetch(requests.clone(), object_request(page, &request)?, request, reports.clone()));
+            tokio::spawn(fetch(
+                connection.clone(),
+                object_request(page, &request)?,
+                request,
+                reports.clone(),
+            ));
         }
         let next = loader.next_deadline().map(|deadline| deadline.saturating_sub(start.elapsed()));
         tokio::select! {
@@ -81,12 +80,12 @@ fn object_request(page: &Page, request: &PageRequest) -> Result<Request<()>, Fai
 
 /// Fetches one object and reports what happens. Reports that nobody wants any more are no loss.
 async fn fetch(
-    requests: Requests,
+    connection: Arc<Http>,
     http: Request<()>,
     request: PageRequest,
     reports: mpsc::UnboundedSender<Report>,
 ) {
-    let last = match exchange(requests, http, request, &reports).await {
+    let last = match exchange(&connection, http, request, &reports).await {
         Ok(()) => Report::End(request.object),
         Err(failure) => Report::Failed(failure.within(format!("object {}", request.object))),
     };
@@ -94,21 +93,20 @@ async fn fetch(
 }
 
 async fn exchange(
-    mut requests: Requests,
+    connection: &Http,
     http: Request<()>,
     request: PageRequest,
     reports: &mpsc::UnboundedSender<Report>,
 ) -> Result<(), Failure> {
-    let mut stream = requests.send_request(http).await?;
-    stream.finish().await?;
-    let response = stream.recv_response().await?;
+    let (_sent, mut receiving) = connection.whole(&http, Default::default()).await?;
+    let response = receiving.response().await?;
     if !response.status().is_success() {
         return Err(Failure::new(Exit::Runtime, format!("the server answered {}", response.status())));
     }
     let _unwanted = reports.send(Report::FirstByte(request.object));
     let mut bytes = 0;
-    while let Some(part) = stream.recv_data().await? {
-        bytes += part.remaining() as u64;
+    while let Some(part) = receiving.data().await? {
+        bytes += part.len() as u64;
     }
     if bytes != request.size {
         let text = format!("{bytes} bytes arrived of {}", request.size);

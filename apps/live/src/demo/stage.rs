@@ -100,7 +100,7 @@ impl Server {
         if let Some(task) = self.task {
             task.abort();
         }
-        self.endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
+        self.endpoint.close(hvq_h3::Code::H3_NO_ERROR.value(), b"");
         // The close has left; what comes back is of no interest.
         tokio::task::yield_now().await;
     }
@@ -217,6 +217,6 @@ impl Client {
 
     /// Ends it at once.
     pub(super) fn close(self) {
-        self.endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
+        self.endpoint.close(hvq_h3::Code::H3_NO_ERROR.value(), b"");
     }
 }

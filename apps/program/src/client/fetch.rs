@@ -5,17 +5,17 @@ use super::sink::Sink;
 use super::target::Target;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::Console;
-use bytes::{Buf, Bytes};
-use h3::client::RequestStream;
-use h3::error::{Code, StreamError};
+use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGRADE, USER_AGENT};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use hvq::WriteError;
+use hvq_h3::client::RequestError;
+use hvq_h3::{ReceiveError, Receiving, SendError, Sending};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
+use std::pin::pin;
 use std::time::{Duration, Instant};
-
-type Stream = RequestStream<hvq_h3::BidiStream<Bytes>, Bytes>;
 
 /// A header of the request.
 pub type Header = (HeaderName, HeaderValue);
@@ -129,65 +129,76 @@ pub async fn fetch(
     session: &Session,
     target: &Target,
     options: &RequestOptions,
-    mut sink: Sink,
+    sink: Sink,
     console: Console,
 ) -> Result<Fetched, Failure> {
     let request = request(target, options)?;
     say_request(&request, console);
-    let bodiless = request.method() == Method::HEAD;
     let start = Instant::now();
-    let explain = |error| explain(session, target, error);
-    let mut stream = session.requests.clone().send_request(request).await.map_err(explain)?;
-    match send_rest(&mut stream, options.body.clone()).await {
-        // RFC 9114 §4.1: a server that has answered may want no more of the request, and its answer counts.
-        Err(StreamError::RemoteTerminate { code, .. }) if code == Code::H3_NO_ERROR => {}
-        sent => sent.map_err(explain)?,
+    let explain = |error: RequestError| explain(session, target, error);
+    let Some(body) = &options.body else {
+        let (_sent, receiving) = session.http.whole(&request, Bytes::new()).await.map_err(explain)?;
+        return Download { receiving, sink, start }.run(session, target, options, console).await;
+    };
+    let (sending, receiving) = session.http.open(&request).await.map_err(explain)?;
+    let mut download = pin!(Download { receiving, sink, start }.run(session, target, options, console));
+    tokio::select! {
+        // RFC 9114 §4.1: an answer that is whole counts, whatever became of the request's body.
+        fetched = &mut download => fetched,
+        sent = upload(sending, body.clone()) => {
+            sent.map_err(|error| explain(error.into()))?;
+            download.await
+        }
     }
-    let response = stream.recv_response().await.map_err(explain)?;
-    let first_byte = start.elapsed();
-    say_response(&response, console);
-    let wanted = options.wants(response.status());
-    let bar = bar(response.headers(), &sink, console);
-    let mut bytes = 0;
-    while let Some(mut part) = stream.recv_data().await.map_err(explain)? {
-        let part = part.copy_to_bytes(part.remaining());
-        bytes += part.len() as u64;
-        bar.set_position(bytes);
+}
+
+/// Sends all of a request's body. A server that has answered may want no more of it (RFC 9114 §4.1): its answer says the rest.
+async fn upload(mut sending: Sending, body: Bytes) -> Result<(), SendError> {
+    let sent = async {
+        sending.data(body).await?;
+        sending.finish().await
+    };
+    match sent.await {
+        Err(SendError::Lost(WriteError::Stopped(_))) => Ok(()),
+        sent => sent,
+    }
+}
+
+/// A response on its way to its sink.
+struct Download {
+    receiving: Receiving,
+    sink: Sink,
+    /// The moment of the request.
+    start: Instant,
+}
+
+impl Download {
+    async fn run(
+        mut self,
+        session: &Session,
+        target: &Target,
+        options: &RequestOptions,
+        console: Console,
+    ) -> Result<Fetched, Failure> {
+        let explain = |error: ReceiveError| explain(session, target, error.into());
+        let response = self.receiving.response().await.map_err(explain)?;
+        let first_byte = self.start.elapsed();
+        say_response(&response, console);
+        let wanted = options.wants(response.status());
+        let bar = bar(response.headers(), &self.sink, console);
+        let mut bytes = 0;
+        while let Some(part) = self.receiving.data().await.map_err(explain)? {
+            bytes += part.len() as u64;
+            bar.set_position(bytes);
+            if wanted {
+                self.sink.write(&part).await?;
+            }
+        }
+        bar.finish_and_clear();
         if wanted {
-            sink.write(&part).await?;
+            self.sink.finish().await?;
         }
-    }
-    bar.finish_and_clear();
-    if wanted {
-        sink.finish().await?;
-    }
-    if !bodiless {
-        check_length(&mut stream, response.headers(), bytes, target)?;
-    }
-    Ok(Fetched { status: response.status(), bytes, first_byte, total: start.elapsed() })
-}
-
-async fn send_rest(stream: &mut Stream, body: Option<Bytes>) -> Result<(), StreamError> {
-    if let Some(body) = body {
-        stream.send_data(body).await?;
-    }
-    stream.finish().await
-}
-
-/// A response that is shorter or longer than it said is malformed (RFC 9114 §4.1.2).
-fn check_length(
-    stream: &mut Stream,
-    headers: &HeaderMap,
-    bytes: u64,
-    target: &Target,
-) -> Result<(), Failure> {
-    match length_of(headers) {
-        Some(said) if said != bytes => {
-            stream.stop_sending(h3::error::Code::H3_MESSAGE_ERROR);
-            let text = format!("{}: {bytes} bytes arrived of {said} announced", target.url);
-            Err(Failure::new(Exit::Runtime, text))
-        }
-        _ => Ok(()),
+        Ok(Fetched { status: response.status(), bytes, first_byte, total: self.start.elapsed() })
     }
 }
 
@@ -222,7 +233,7 @@ fn request(target: &Target, asked: &RequestOptions) -> Result<Request<()>, Failu
 }
 
 /// Converts an error of HTTP/3 into a failure; the end of the connection says more than HTTP/3 does.
-fn explain(session: &Session, target: &Target, error: h3::error::StreamError) -> Failure {
+fn explain(session: &Session, target: &Target, error: RequestError) -> Failure {
     let said = || target.url.to_string();
     match session.connection.close_reason() {
         Some(reason) => {

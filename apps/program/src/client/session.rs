@@ -6,10 +6,8 @@ use super::target::Target;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::Console;
 use crate::paths::destination;
-use bytes::Bytes;
-use futures::future::poll_fn;
-use h3::client::SendRequest;
 use hvq::{ClientConfig, ConnectOptions, Connection, Destination, Endpoint, PathId};
+use hvq_h3::client::Client;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
@@ -26,9 +24,9 @@ pub struct Session {
     pub(super) connection: Connection,
     /// The paths beside the first.
     pub(super) others: Others,
-    /// The handle that sends requests.
-    pub(super) requests: SendRequest<hvq_h3::OpenStreams, Bytes>,
-    driver: JoinHandle<()>,
+    /// HTTP/3 on it.
+    pub(super) http: Client,
+    watching: JoinHandle<()>,
     /// The time from the start, name resolution included, to the end of the handshake.
     pub(super) connect_time: Duration,
 }
@@ -77,14 +75,10 @@ impl Session {
         others: Others,
         connect_time: Duration,
     ) -> Result<Self, Failure> {
-        let h3 = h3::client::new(hvq_h3::Connection::new(connection.clone())).await;
-        let (mut driver, requests) =
-            h3.or_fail(Exit::Connection, || format!("no HTTP/3 with {}", target.host))?;
-        let driver = tokio::spawn(async move {
-            let end = poll_fn(|context| driver.poll_close(context)).await;
-            tracing::debug!(%end, "HTTP/3 ended");
-        });
-        Ok(Self { target: target.clone(), endpoint, connection, others, requests, driver, connect_time })
+        let http = Client::new(connection.clone(), hvq_h3::Settings::default()).await;
+        let http = http.or_fail(Exit::Connection, || format!("no HTTP/3 with {}", target.host))?;
+        let watching = tokio::spawn(http.watch());
+        Ok(Self { target: target.clone(), endpoint, connection, others, http, watching, connect_time })
     }
 
     /// The QUIC connection.
@@ -94,15 +88,17 @@ impl Session {
 
     /// Returns true if requests for `target` can go over this connection.
     pub fn serves(&self, target: &Target) -> bool {
-        self.target.same_server(target) && self.connection.close_reason().is_none()
+        self.target.same_server(target)
+            && self.connection.close_reason().is_none()
+            && !self.http.is_going_away()
     }
 
     /// Ends the connection and tells the server.
     pub async fn close(self, console: Console) {
         self.others.warn(console);
-        self.connection.close(h3::error::Code::H3_NO_ERROR.value(), b"");
-        self.driver.abort();
-        drop((self.requests, self.connection));
+        self.connection.close(hvq_h3::Code::H3_NO_ERROR.value(), b"");
+        self.watching.abort();
+        drop((self.http, self.connection));
         let _late = timeout(GOODBYE, self.endpoint.wait_idle()).await;
     }
 }

@@ -1,5 +1,241 @@
-//! HTTP/3 for clients that ask for tunnels, without `h3`.
+//! HTTP/3 for clients (RFC 9114): requests and tunnels over one connection.
+//!
+//! ```
+//! # async fn upload(connection: hvq::Connection, body: bytes::Bytes) -> Result<(), Box<dyn std::error::Error>> {
+//! let client = hvq_h3::client::Client::new(connection, Default::default()).await?;
+//! tokio::spawn(client.watch());
+//! let request = http::Request::post("https://localhost/").body(())?;
+//! let (mut sending, mut receiving) = client.open(&request).await?;
+//! sending.data(body).await?;
+//! sending.finish().await?;
+//! println!("{}", receiving.response().await?.status());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Server`](crate::serving::Server) is the other end.
 
-mod extended_connect;
+mod error;
+mod response;
 
-pub use extended_connect::{ExtendedConnect, ExtendedConnectError};
+pub use error::RequestError;
+
+use crate::protocol::control::Offered;
+use crate::protocol::fields;
+use crate::protocol::shared::{self, Shared};
+use crate::{Code, Priorities, Protocol, Receiving, SendError, Sending, Settings};
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use hvq::{ConnectionError, Priority, StreamId, WriteError};
+use std::future::Future;
+use std::sync::Arc;
+
+/// A connection to a server. Dropping it closes the connection with H3_NO_ERROR.
+#[derive(Debug)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // RFC 9114 §6.2.1: the control stream must not be seen to end before the connection does.
+        self.shared.connection.close(Code::H3_NO_ERROR.value(), b"");
+    }
+}
+
+impl Client {
+    /// HTTP/3 on `connection`, whose handshake agreed on the application protocol [`ALPN`](crate::ALPN), or is under way with
+    /// 0-RTT: requests are early data then (RFC 9114 §7.2.4.2).
+    ///
+    /// # Errors
+    /// The connection ended.
+    pub async fn new(connection: hvq::Connection, settings: Settings) -> Result<Self, ConnectionError> {
+        Ok(Self { shared: Shared::begin(connection, settings).await? })
+    }
+
+    /// Reads the server's control streams until the connection ends; to be run beside the rest. A server that breaks the protocol
+    /// there loses the connection. Once the server has said that it goes away (GOAWAY) and no request is under way any more, it
+    /// closes the connection with H3_NO_ERROR (RFC 9114 §5.2).
+    pub fn watch(&self) -> impl Future<Output = ()> + Send + 'static {
+        shared::watch(self.shared.clone())
+    }
+
+    /// The QUIC connection.
+    pub fn connection(&self) -> &hvq::Connection {
+        &self.shared.connection
+    }
+
+    /// Returns the handle that sets the priorities of what is sent on the streams of requests.
+    pub fn priorities(&self) -> Priorities {
+        self.shared.priorities.clone()
+    }
+
+    /// Returns true once the server has said that it goes away (GOAWAY, RFC 9114 §5.2): requests that it had accepted go on, and
+    /// further ones fail with [`RequestError::GoingAway`].
+    pub fn is_going_away(&self) -> bool {
+        self.shared.is_going_away()
+    }
+
+    /// Asks for another priority of the response on stream `id` (PRIORITY_UPDATE, RFC 9218 §7.1), which is advice to the server.
+    /// An urgency above 7 counts as 7.
+    pub fn reprioritize(&self, id: StreamId, priority: Priority) {
+        self.shared.reprioritize(id.0, priority);
+    }
+
+    /// Sends the header section of `request` on a new stream; the body, if there is one, and the end are to be sent on the half
+    /// that is returned. An extended CONNECT has a [`Protocol`] among its extensions, and waits for the server's SETTINGS (RFC
+    /// 9220 §3).
+    ///
+    /// # Errors
+    /// See [`RequestError`].
+    pub async fn open(&self, request: &Request<()>) -> Result<(Sending, Receiving), RequestError> {
+        let pseudo = self.pseudo(request).await?;
+        let (mut sending, receiving) = self.stream(request).await?;
+        told(sending.ask(&pseudo.lines(), request.headers()).await)?;
+        Ok((sending, receiving))
+    }
+
+    /// Sends a whole request: `body` may be empty. Its header section says no `content-length` of its own accord.
+    ///
+    /// # Errors
+    /// See [`RequestError`].
+    pub async fn whole(
+        &self,
+        request: &Request<()>,
+        body: Bytes,
+    ) -> Result<(Sending, Receiving), RequestError> {
+        let pseudo = self.pseudo(request).await?;
+        let (mut sending, receiving) = self.stream(request).await?;
+        told(sending.ask_whole(&pseudo.lines(), request.headers(), body).await)?;
+        Ok((sending, receiving))
+    }
+
+    /// Asks with `request`, whose method is of no account, for a tunnel of `protocol`, and waits for the answer, which may be
+    /// a refusal.
+    ///
+    /// # Errors
+    /// See [`RequestError`].
+    pub async fn tunnel(
+        &self,
+        request: &Request<()>,
+        protocol: &str,
+    ) -> Result<(Response<()>, Sending, Receiving), RequestError> {
+        let mut asked = Request::new(());
+        *asked.method_mut() = Method::CONNECT;
+        *asked.uri_mut() = request.uri().clone();
+        *asked.headers_mut() = request.headers().clone();
+        asked.extensions_mut().insert(Protocol::new(protocol));
+        let (sending, mut receiving) = self.open(&asked).await?;
+        Ok((receiving.response().await?, sending, receiving))
+    }
+
+    /// A stream for `request`.
+    async fn stream(&self, request: &Request<()>) -> Result<(Sending, Receiving), RequestError> {
+        if self.is_going_away() {
+            return Err(RequestError::GoingAway);
+        }
+        let (send, receive) = self.shared.connection.open_bi().await?;
+        let mut receiving = Receiving::new(receive, self.shared.clone());
+        receiving.asked(request.method());
+        Ok((Sending::new(send, self.shared.clone()), receiving))
+    }
+
+    /// The pseudo-header fields of `request` (RFC 9114 §4.3.1), once it may be sent.
+    async fn pseudo<'a>(&self, request: &'a Request<()>) -> Result<Pseudo<'a>, RequestError> {
+        // RFC 9114 §4.2: what has such fields is malformed.
+        fields::check(request.headers()).map_err(|_| RequestError::Malformed)?;
+        let protocol = request.extensions().get::<Protocol>();
+        if protocol.is_some() {
+            let offers = self.shared.offers().await?;
+            // RFC 9220 §3: not before the setting was received, and not without it.
+            if (offers.extended_connect, offers.datagrams) != (Offered::Yes, Offered::Yes) {
+                return Err(RequestError::NotOffered);
+            }
+        }
+        Pseudo::of(request, protocol).ok_or(RequestError::NoUri)
+    }
+}
+
+/// The result of sending a request that the server may stop: its reason comes on the other half.
+fn told(sent: Result<(), SendError>) -> Result<(), RequestError> {
+    match sent {
+        Err(SendError::Lost(WriteError::Stopped(_))) => Ok(()),
+        sent => Ok(sent?),
+    }
+}
+
+/// The pseudo-header fields of a request.
+struct Pseudo<'a> {
+    method: &'a str,
+    authority: &'a str,
+    /// Scheme and path, which a plain CONNECT does not have (RFC 9114 §4.4).
+    target: Option<(&'a str, &'a str)>,
+    protocol: Option<&'a str>,
+}
+
+impl<'a> Pseudo<'a> {
+    /// Those of `request`; `None` if its URI lacks a part.
+    fn of(request: &'a Request<()>, protocol: Option<&'a Protocol>) -> Option<Self> {
+        let uri = request.uri();
+        let is_tunnel = request.method() == Method::CONNECT && protocol.is_none();
+        let target = match is_tunnel {
+            true => None,
+            false => {
+                let path = uri.path_and_query().map(|path| path.as_str());
+                // RFC 9114 §4.3.1: no path is `/`, or `*` of the server as a whole.
+                let none = if request.method() == Method::OPTIONS { "*" } else { "/" };
+                Some((uri.scheme_str()?, path.filter(|path| !path.is_empty()).unwrap_or(none)))
+            }
+        };
+        Some(Self {
+            method: request.method().as_str(),
+            authority: uri.authority()?.as_str(),
+            target,
+            protocol: protocol.map(Protocol::as_str),
+        })
+    }
+
+    fn lines(&self) -> Vec<(&'static str, &'a [u8])> {
+        let lines = [
+            (":method", Some(self.method)),
+            (":protocol", self.protocol),
+            (":scheme", self.target.map(|(scheme, _)| scheme)),
+            (":authority", Some(self.authority)),
+            (":path", self.target.map(|(_, path)| path)),
+        ];
+        lines.into_iter().filter_map(|(name, value)| Some((name, value?.as_bytes()))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(request: &Request<()>) -> Option<Vec<(&'static str, String)>> {
+        let pseudo = Pseudo::of(request, request.extensions().get::<Protocol>())?;
+        let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+        Some(pseudo.lines().into_iter().map(|(name, value)| (name, text(value))).collect())
+    }
+
+    #[test]
+    fn requests_have_the_pseudo_header_fields_of_their_kind() {
+        // RFC 9114 §4.3.1, §4.4; RFC 9220 §3.
+        let of = |method: &str, uri: &str| Request::builder().method(method).uri(uri).body(()).unwrap();
+        let names = |request: &Request<()>| {
+            let lines = lines(request).unwrap();
+            lines.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        };
+        let get = names(&of("GET", "https://a.example:8443/b?c"));
+        assert_eq!(get, ":method=GET :scheme=https :authority=a.example:8443 :path=/b?c");
+        assert_eq!(names(&of("CONNECT", "a.example:22")), ":method=CONNECT :authority=a.example:22");
+        let mut extended = of("CONNECT", "https://a.example/b");
+        extended.extensions_mut().insert(Protocol::new("connect-udp"));
+        assert_eq!(
+            names(&extended),
+            ":method=CONNECT :protocol=connect-udp :scheme=https :authority=a.example :path=/b"
+        );
+        for relative in [of("GET", "/a"), of("GET", "a.example:1"), of("CONNECT", "/a")] {
+            assert_eq!(lines(&relative), None, "{relative:?}");
+        }
+    }
+}

@@ -63,11 +63,11 @@ fn the_last_of_several_values_holds_over_all_lines() {
 /// RFC 9218 §8, with its example.
 #[test]
 fn a_response_overrides_only_what_it_states() {
-    let merged = merge(&headers(&["u=5, i"]), &headers(&["u=1"]));
+    let merged = merge(parse(&headers(&["u=5, i"])), &headers(&["u=1"]));
     assert_eq!(merged, Priority { urgency: 1, incremental: true });
-    let merged = merge(&headers(&["u=5, i"]), &headers(&["i=?0"]));
+    let merged = merge(parse(&headers(&["u=5, i"])), &headers(&["i=?0"]));
     assert_eq!(merged, Priority { urgency: 5, incremental: false });
-    assert_eq!(merge(&headers(&[]), &headers(&["nonsense=,"])), Priority::DEFAULT);
+    assert_eq!(merge(parse(&headers(&[])), &headers(&["nonsense=,"])), Priority::DEFAULT);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The life of a server's connection: requests in, each answered by a task of its own, and an orderly end.
 
+use super::settled::settled;
 use super::{Incoming, Server};
-use crate::server::settled;
 use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
@@ -42,8 +42,7 @@ impl Server {
                 }
             }
         }
-        // A client that is gone does not miss it.
-        let _gone = self.go_away().await;
+        self.go_away();
         let connection = self.shared.connection.clone();
         let finished = async {
             while requests.join_next().await.is_some() {}

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use h3::error::{Code, ConnectionError, StreamError};
 use h3::quic::ConnectionErrorIncoming;
 use h3::{client, server};
-use hvq_h3::Connection;
+use hvq_h3::adapter::Connection;
 use std::time::Duration;
 use tokio::sync::oneshot;
 

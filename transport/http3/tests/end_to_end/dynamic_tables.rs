@@ -3,8 +3,7 @@
 use crate::setup::*;
 use hvq::transport::memory::MemoryQuota;
 use hvq::{ConnectionError, ReadError, ReadToEndError};
-use hvq_h3::client::ExtendedConnect;
-use hvq_h3::serving::{self, Settings, Tunnels};
+use hvq_h3::{Settings, Tunnels, serving};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -202,11 +201,8 @@ async fn a_response_that_is_like_the_one_before_takes_a_few_bytes() {
 
 #[tokio::test]
 async fn requests_that_are_alike_take_fewer_bytes_and_arrive_as_they_were() {
-    let pair = pair(Duration::from_secs(20)).await;
-    let requester = ExtendedConnect::new(pair.client.clone()).await.unwrap();
-    tokio::spawn(requester.watch());
     let settings = Settings { tunnels: Tunnels::Taken, ..Settings::default() };
-    answer(pair, settings, |request, mut sending, _receiving| async move {
+    let client = client_of(settings, |request, mut sending, _receiving| async move {
         assert_eq!(request.headers()["x-own"], "v".repeat(300));
         assert_eq!(request.uri(), "https://localhost/a/tunnel/");
         let mut head = ok();
@@ -217,7 +213,7 @@ async fn requests_that_are_alike_take_fewer_bytes_and_arrive_as_they_were() {
     for _ in 0..200 {
         let request = http::Request::get("https://localhost/a/tunnel/");
         let request = request.header("x-own", "v".repeat(300)).body(()).unwrap();
-        let (head, ..) = within(requester.ask(&request, "connect-ip")).await.unwrap();
+        let (head, ..) = within(client.tunnel(&request, "connect-ip")).await.unwrap();
         assert_eq!(head.headers()["x-answer"], "v".repeat(300));
     }
 }

@@ -2,27 +2,22 @@
 
 use crate::setup::*;
 use bytes::Bytes;
-use h3::error::Code;
 use h3::server;
 use http::{HeaderValue, Request, Response, StatusCode};
-use hvq_h3::Connection;
-use hvq_h3::client::{ExtendedConnect, ExtendedConnectError};
-use hvq_h3::serving::{Protocol, Receiving, Sending, Settings, Tunnels};
+use hvq_h3::Code;
+use hvq_h3::adapter::Connection;
+use hvq_h3::client::{Client, RequestError};
+use hvq_h3::{Protocol, Receiving, Sending, Settings, Tunnels};
 use std::future::Future;
 use std::time::Duration;
 
 /// A client of a server that takes `tunnels` and answers each request with `handler`.
-async fn served<H, F>(tunnels: Tunnels, handler: H) -> ExtendedConnect
+async fn served<H, F>(tunnels: Tunnels, handler: H) -> Client
 where
     H: Fn(Request<()>, Sending, Receiving) -> F + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
-    let pair = pair(Duration::from_secs(20)).await;
-    let requester = ExtendedConnect::new(pair.client.clone()).await.unwrap();
-    tokio::spawn(requester.watch());
-    let settings = Settings { tunnels, ..Settings::default() };
-    answer(pair, settings, handler).await;
-    requester
+    client_of(Settings { tunnels, ..Settings::default() }, handler).await
 }
 
 fn tunnel() -> Request<()> {
@@ -36,7 +31,7 @@ fn status(status: u16) -> Response<()> {
 #[tokio::test]
 async fn a_tunnel_of_any_name_is_asked_for_and_carries_bytes_both_ways() {
     // RFC 9220 §3, RFC 9484 §4.3.
-    let requester = served(Tunnels::Taken, |request, mut sending, mut receiving| async move {
+    let client = served(Tunnels::Taken, |request, mut sending, mut receiving| async move {
         assert_eq!(request.extensions().get::<Protocol>().unwrap().as_str(), "connect-ip");
         assert_eq!((request.method().as_str(), request.uri().path()), ("CONNECT", "/a/tunnel/"));
         assert_eq!(request.headers()["x-own"], "a value");
@@ -44,57 +39,45 @@ async fn a_tunnel_of_any_name_is_asked_for_and_carries_bytes_both_ways() {
         sending.head(&status(103)).await.unwrap();
         sending.head(&status(100)).await.unwrap();
         sending.head(&status(200)).await.unwrap();
-        while let Some(piece) = data(&mut receiving).await.unwrap() {
+        while let Some(piece) = receiving.data().await.unwrap() {
             sending.data(piece).await.unwrap();
         }
         sending.finish().await.unwrap();
     })
     .await;
-    let (head, mut sending, mut receiving) = within(requester.ask(&tunnel(), "connect-ip")).await.unwrap();
+    let (head, mut sending, mut receiving) = within(client.tunnel(&tunnel(), "connect-ip")).await.unwrap();
     assert_eq!(head.status(), StatusCode::OK);
     let sent = body(300_000);
     let upload = async {
         sending.data(sent.clone()).await.unwrap();
         sending.finish().await.unwrap();
     };
-    let download = async {
-        let mut all = Vec::new();
-        while let Some(piece) = data(&mut receiving).await.unwrap() {
-            all.extend_from_slice(&piece);
-        }
-        all
-    };
+    let download = async { all(&mut receiving).await.unwrap() };
     let ((), echoed) = within(async { tokio::join!(upload, download) }).await;
     assert!(echoed == sent);
 }
 
 #[tokio::test]
 async fn a_refusal_is_an_answer_with_its_fields() {
-    let requester = served(Tunnels::Taken, |_, mut sending, _| async move {
+    let client = served(Tunnels::Taken, |_, mut sending, _| async move {
         let mut refusal = status(407);
         refusal.headers_mut().insert("proxy-authenticate", HeaderValue::from_static("Bearer"));
         sending.whole(&refusal, Bytes::from_static(b"no")).await.unwrap();
     })
     .await;
-    let (head, _sending, mut receiving) = within(requester.ask(&tunnel(), "connect-ip")).await.unwrap();
+    let (head, _sending, mut receiving) = within(client.tunnel(&tunnel(), "connect-ip")).await.unwrap();
     assert_eq!(head.status(), StatusCode::PROXY_AUTHENTICATION_REQUIRED);
     assert_eq!(head.headers()["proxy-authenticate"], "Bearer");
-    assert_eq!(within(data(&mut receiving)).await.unwrap().unwrap(), "no");
+    assert_eq!(within(receiving.data()).await.unwrap().unwrap(), "no");
     let relative = Request::get("/a").body(()).unwrap();
-    assert_eq!(
-        within(requester.ask(&relative, "connect-ip")).await.unwrap_err(),
-        ExtendedConnectError::NoUri
-    );
+    assert_eq!(within(client.tunnel(&relative, "connect-ip")).await.unwrap_err(), RequestError::NoUri);
 }
 
 #[tokio::test]
 async fn nothing_is_asked_of_a_server_that_offers_no_tunnels() {
     // RFC 9220 §3.
-    let requester = served(Tunnels::None, |_, _, _| async { panic!("nothing was to be asked") }).await;
-    assert_eq!(
-        within(requester.ask(&tunnel(), "connect-ip")).await.unwrap_err(),
-        ExtendedConnectError::NotOffered
-    );
+    let client = served(Tunnels::None, |_, _, _| async { panic!("nothing was to be asked") }).await;
+    assert_eq!(within(client.tunnel(&tunnel(), "connect-ip")).await.unwrap_err(), RequestError::NotOffered);
 }
 
 #[tokio::test]
@@ -111,11 +94,11 @@ async fn a_server_that_does_not_know_the_name_gives_the_request_up() {
             stream.finish().await.unwrap();
         }
     });
-    let requester = ExtendedConnect::new(pair.client.clone()).await.unwrap();
-    tokio::spawn(requester.watch());
-    let refused = within(requester.ask(&tunnel(), "connect-ip")).await.unwrap_err();
-    assert_eq!(refused, ExtendedConnectError::Reset(Code::H3_MESSAGE_ERROR.value()));
-    let (head, ..) = within(requester.ask(&tunnel(), "connect-udp")).await.unwrap();
+    let client = Client::new(pair.client.clone(), Settings::default()).await.unwrap();
+    tokio::spawn(client.watch());
+    let refused = within(client.tunnel(&tunnel(), "connect-ip")).await.unwrap_err();
+    assert_eq!(refused, RequestError::Reset(Code::H3_MESSAGE_ERROR.value()));
+    let (head, ..) = within(client.tunnel(&tunnel(), "connect-udp")).await.unwrap();
     assert_eq!(head.status(), StatusCode::OK);
 }
 
@@ -131,8 +114,8 @@ async fn a_server_breaks_the_protocol_by_what_only_clients_do() {
     ];
     for (frame, code) in hostile {
         let pair = pair(Duration::from_secs(20)).await;
-        let requester = ExtendedConnect::new(pair.client.clone()).await.unwrap();
-        tokio::spawn(requester.watch());
+        let client = Client::new(pair.client.clone(), Settings::default()).await.unwrap();
+        tokio::spawn(client.watch());
         let mut own = pair.server.open_uni().await.unwrap();
         own.write_all(&[&control[..], frame].concat()).await.unwrap();
         if frame.is_empty() {
@@ -144,7 +127,7 @@ async fn a_server_breaks_the_protocol_by_what_only_clients_do() {
             matches!(closed, hvq::ConnectionError::PeerApplication { code: said, .. } if said == code.value()),
             "{frame:?}: {closed}"
         );
-        let asked = within(requester.ask(&tunnel(), "connect-ip")).await.unwrap_err();
-        assert!(matches!(asked, ExtendedConnectError::Connection(_)), "{asked}");
+        let asked = within(client.tunnel(&tunnel(), "connect-ip")).await.unwrap_err();
+        assert!(matches!(asked, RequestError::Connection(_)), "{asked}");
     }
 }

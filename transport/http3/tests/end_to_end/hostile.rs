@@ -1,12 +1,11 @@
 //! Clients that keep a server waiting or full: attacks.md H6, H19, K2.
 
 use crate::setup::*;
-use h3::error::Code;
-use h3::quic::StreamId;
+use hvq::StreamId;
 use hvq::transport::memory::MemoryQuota;
 use hvq::{ReadError, ReadToEndError};
-use hvq_h3::Datagrams;
-use hvq_h3::serving::{self, Settings};
+use hvq_h3::Code;
+use hvq_h3::{Datagrams, SendError, Settings, serving};
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -167,7 +166,7 @@ async fn datagrams_that_nobody_takes_are_charged_and_counted_as_they_come() {
     let pair = pair_within(Duration::from_secs(20), memory.clone()).await;
     let unread = Arc::new(AtomicU64::new(0));
     let datagrams = Datagrams::counting(pair.server.clone(), unread.clone());
-    let mut flow = datagrams.flow(StreamId::try_from(0).unwrap()).unwrap();
+    let mut flow = datagrams.flow(StreamId(0)).unwrap();
     let run = datagrams.clone();
     tokio::spawn(async move { run.run().await });
     let send = async |count: usize| {
@@ -243,7 +242,7 @@ async fn a_response_that_nobody_takes_is_given_up() {
     let (mut send, _unread) = within(pair.client.open_bi()).await.unwrap();
     send.write_all(&get_frame()).await.unwrap();
     send.finish().unwrap();
-    assert_eq!(within(hears.recv()).await, Some(serving::SendError::Stalled));
+    assert_eq!(within(hears.recv()).await, Some(SendError::Stalled));
 }
 
 #[tokio::test]

@@ -2,10 +2,11 @@
 
 use crate::setup::*;
 use bytes::Bytes;
-use h3::quic::StreamId;
 use h3::server;
 use http::Request;
-use hvq_h3::{Connection, Priority, UnknownStream, priority};
+use hvq::StreamId;
+use hvq_h3::adapter::Connection;
+use hvq_h3::{Priority, UnknownStream, priority};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Barrier, mpsc};
@@ -31,13 +32,13 @@ async fn the_priority_header_of_a_request_is_the_priority_of_the_responses_strea
         let (sent, accepted) = tokio::join!(requests.send_request(request), within(server.accept()));
         let _client = sent.unwrap();
         let resolver = accepted.unwrap().unwrap();
-        let (_, stream) = hvq_h3::server::resolve(resolver, &priorities).await.unwrap();
+        let (_, stream) = hvq_h3::adapter::resolve(resolver, &priorities).await.unwrap();
+        let id = StreamId(stream.id().into_inner());
         let expected = Priority { urgency: expected.0, incremental: expected.1 };
-        assert_eq!(priorities.get(stream.id()), Ok(expected), "{header}");
+        assert_eq!(priorities.get(id), Ok(expected), "{header}");
         let merged = Priority { urgency: 0, incremental: true };
-        priorities.set(stream.id(), merged).unwrap();
-        assert_eq!(priorities.get(stream.id()), Ok(merged));
-        let id = stream.id();
+        priorities.set(id, merged).unwrap();
+        assert_eq!(priorities.get(id), Ok(merged));
         drop(stream);
         assert_eq!(priorities.set(id, merged), Err(UnknownStream(id)));
     }
@@ -48,11 +49,11 @@ async fn the_priority_header_of_a_request_is_the_priority_of_the_responses_strea
 async fn control_and_qpack_streams_are_urgent_and_others_are_not() {
     let ends = ends().await;
     for id in [3, 7, 11] {
-        let id = StreamId::try_from(id).unwrap();
+        let id = StreamId(id);
         assert_eq!(ends.priorities.get(id), Ok(Priority { urgency: 0, incremental: false }), "{id}");
     }
     // On both sides the fourth is the stream of a reserved type that `h3` sends after SETTINGS (RFC 9114 §6.2.3).
-    let fourth = StreamId::try_from(15).unwrap();
+    let fourth = StreamId(15);
     assert_eq!(ends.priorities.get(fourth), Err(UnknownStream(fourth)));
 }
 
@@ -66,7 +67,7 @@ async fn an_urgent_response_overtakes_a_background_one() {
         while let Ok(Some(resolver)) = server.accept().await {
             let (priorities, both) = (priorities.clone(), both.clone());
             tokio::spawn(async move {
-                let (_, mut stream) = hvq_h3::server::resolve(resolver, &priorities).await.unwrap();
+                let (_, mut stream) = hvq_h3::adapter::resolve(resolver, &priorities).await.unwrap();
                 both.wait().await;
                 stream.send_response(ok()).await.unwrap();
                 stream.send_data(body(8_000_000)).await.unwrap();

@@ -4,7 +4,7 @@
 use crate::setup::*;
 use h3::server;
 use hvq::ConnectionError;
-use hvq_h3::Connection;
+use hvq_h3::adapter::Connection;
 use hvq_h3::serving;
 use std::future::poll_fn;
 use std::time::Duration;
@@ -79,7 +79,7 @@ async fn answer(connection: hvq::Connection, host: Host) {
         }));
         return;
     }
-    let mut server = serving::Server::new(connection, serving::Settings::default()).await.unwrap();
+    let mut server = serving::Server::new(connection, Default::default()).await.unwrap();
     tokio::spawn(server.watch());
     tokio::spawn(async move {
         while let Ok(incoming) = server.accept().await {

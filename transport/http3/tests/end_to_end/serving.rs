@@ -5,8 +5,8 @@ use bytes::Bytes;
 use h3::client;
 use h3::error::{Code, StreamError};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
-use hvq_h3::Connection;
-use hvq_h3::serving::{Receiving, SendError, Sending, Settings};
+use hvq_h3::adapter::Connection;
+use hvq_h3::{Receiving, SendError, Sending, Settings};
 use std::future::{Future, poll_fn};
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ async fn bodies_and_trailers_go_both_ways_in_pieces() {
     let mut requests = served(|request, mut sending, mut receiving| async move {
         assert_eq!(request.headers()["x-own"], "a value of its own");
         sending.head(&ok()).await.unwrap();
-        while let Some(piece) = data(&mut receiving).await.unwrap() {
+        while let Some(piece) = receiving.data().await.unwrap() {
             sending.data(piece).await.unwrap();
         }
         let trailers = poll_fn(|context| receiving.poll_trailers(context)).await.unwrap().unwrap();
@@ -124,7 +124,7 @@ async fn a_response_that_is_given_up_is_reset_and_never_looks_whole() {
     let mut requests = served(|request, mut sending, _| async move {
         if request.uri().path() == "/begun" {
             sending.head(&ok()).await.unwrap();
-            sending.reset(Code::H3_INTERNAL_ERROR);
+            sending.reset(hvq_h3::Code::H3_INTERNAL_ERROR);
         }
     })
     .await;

@@ -10,8 +10,9 @@ use hvq::{
     ClientConfig, ClientTls, Endpoint, EndpointConfig, EndpointOptions, Identity, Policy, ServerConfig,
     ServerTls, TransportConfig, Verify,
 };
-use hvq_h3::serving::{self, ReceiveError, Receiving, Sending, Settings};
-use hvq_h3::{BidiStream, Connection, OpenStreams, Priorities};
+use hvq_h3::adapter::{BidiStream, Connection, OpenStreams};
+use hvq_h3::client::Client;
+use hvq_h3::{Priorities, ReceiveError, Receiving, Sending, Settings, serving};
 use std::future::{Future, poll_fn};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -191,7 +192,24 @@ where
     });
 }
 
-/// The next part of a body.
-pub async fn data(receiving: &mut Receiving) -> Result<Option<Bytes>, ReceiveError> {
-    poll_fn(|context| receiving.poll_data(context)).await
+/// The client of a server with `settings` that answers each request with `handler`.
+pub async fn client_of<H, F>(settings: Settings, handler: H) -> Client
+where
+    H: Fn(Request<()>, Sending, Receiving) -> F + Send + Sync + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let pair = pair(Duration::from_secs(20)).await;
+    let client = Client::new(pair.client.clone(), settings).await.unwrap();
+    tokio::spawn(client.watch());
+    answer(pair, settings, handler).await;
+    client
+}
+
+/// All of a body.
+pub async fn all(receiving: &mut Receiving) -> Result<Vec<u8>, ReceiveError> {
+    let mut all = Vec::new();
+    while let Some(piece) = receiving.data().await? {
+        all.extend_from_slice(&piece);
+    }
+    Ok(all)
 }

@@ -207,7 +207,7 @@ async fn a_stream_remembers_only_so_many_interrupted_sends() {
             Err(_) => interrupted += 1,
         }
     };
-    assert!(matches!(error, StreamError::Undefined(cause) if cause.is::<hvq_h3::Unsent>()));
+    assert!(matches!(error, StreamError::Undefined(cause) if cause.is::<hvq_h3::adapter::Unsent>()));
     assert!((2..20).contains(&interrupted), "after {interrupted}");
 }
 

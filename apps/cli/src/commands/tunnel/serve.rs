@@ -85,7 +85,7 @@ async fn serve(
         result = server.run(&endpoint) => result?,
         _ = signals.next() => {}
     }
-    endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
+    endpoint.close(hvq_h3::Code::H3_NO_ERROR.value(), b"");
     logs.finish(console);
     Ok(())
 }

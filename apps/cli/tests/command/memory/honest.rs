@@ -4,7 +4,7 @@ use bytes::{Buf, Bytes};
 use h3::client::SendRequest;
 use http::{Request, StatusCode};
 use hvq::{ClientConfig, ClientTls, Connection, Endpoint, Policy, TransportConfig, Verify};
-use hvq_h3::OpenStreams;
+use hvq_h3::adapter::OpenStreams;
 use std::fmt;
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -78,7 +78,8 @@ async fn connect(
     server: SocketAddr,
 ) -> (Connection, SendRequest<OpenStreams, Bytes>) {
     let connection = endpoint.connect(config, server, "localhost").unwrap().await.unwrap();
-    let (mut driver, requests) = h3::client::new(hvq_h3::Connection::new(connection.clone())).await.unwrap();
+    let (mut driver, requests) =
+        h3::client::new(hvq_h3::adapter::Connection::new(connection.clone())).await.unwrap();
     tokio::spawn(async move { drop(poll_fn(|context| driver.poll_close(context)).await) });
     (connection, requests)
 }

@@ -3,9 +3,10 @@
 use super::{Reply, VERSION, address_of};
 use crate::proxy::link::{Link, LinkError, Open};
 use bytes::Bytes;
-use h3::ext::Protocol;
 use http::uri::Authority;
 use http::{Method, Request, Uri};
+use hvq_h3::Protocol;
+use hvq_h3::client::RequestError;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -122,11 +123,11 @@ async fn tunnel(
     let mut request = Request::new(());
     *request.method_mut() = Method::CONNECT;
     *request.uri_mut() = uri.map_err(|_| LinkError::Refused(http::StatusCode::BAD_REQUEST))?;
-    request.extensions_mut().insert(Protocol::CONNECT_UDP);
+    request.extensions_mut().insert(Protocol::new("connect-udp"));
     request.headers_mut().insert("capsule-protocol", http::HeaderValue::from_static("?1"));
-    let Open { mut stream, session } = link.open(request).await?;
-    let Some(mut flow) = session.datagrams.flow(stream.id()) else { return Ok(()) };
-    let status = stream.recv_response().await?.status();
+    let Open { sending, mut receiving, session } = link.open(request).await?;
+    let Some(mut flow) = session.datagrams.flow(sending.id()) else { return Ok(()) };
+    let status = receiving.response().await.map_err(RequestError::from)?.status();
     if !status.is_success() {
         return Err(LinkError::Refused(status));
     }
@@ -144,7 +145,7 @@ async fn tunnel(
                 // A program that does not listen any more loses its packets.
                 let _lost = way.socket.send_to(&answer, way.program).await;
             },
-            ended = stream.recv_data() => if !matches!(ended, Ok(Some(_))) { return Ok(()) },
+            ended = receiving.data() => if !matches!(ended, Ok(Some(_))) { return Ok(()) },
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The receiving half of a stream as `h3` wants it.
 
-use crate::error::read_error;
-use crate::send_stream::{stream_id, valid_code};
+use super::error::read_error;
+use super::send_stream::{stream_id, valid_code};
+use crate::Code;
+use crate::protocol::receiving::unwanted;
 use bytes::Bytes;
-use h3::error::Code;
 use h3::quic::{self, StreamErrorIncoming, StreamId};
 use hvq::transport::connection::Role;
 use std::task::{Context, Poll};
@@ -20,15 +21,6 @@ pub struct RecvStream {
 impl RecvStream {
     pub(crate) fn new(stream: hvq::RecvStream, role: Role) -> Self {
         Self { stream, unwanted: unwanted(role) }
-    }
-}
-
-/// The code for a peer of whose message the rest is not wanted: a server may answer without it (RFC 9114 §4.1), a client gives
-/// its request up (§4.1.1).
-pub(crate) fn unwanted(role: Role) -> Code {
-    match role {
-        Role::Server => Code::H3_NO_ERROR,
-        Role::Client => Code::H3_REQUEST_CANCELLED,
     }
 }
 

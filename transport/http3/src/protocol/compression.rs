@@ -1,10 +1,10 @@
 //! Field compression of a connection (RFC 9204): encoder and decoder, and the streams that carry their instructions.
 
 use super::control::Violation;
+use super::own_stream::OwnStream;
+use crate::Code;
 use crate::qpack::{self, Decoder, Encoder, Field, Limits, Line, Policy, Section, SectionError};
 use bytes::{Bytes, BytesMut};
-use h3::error::Code;
-use hvq::{Priority, SendStream, WriteError};
 use std::collections::BTreeMap;
 use std::task::{Context, Poll, Waker};
 
@@ -61,8 +61,8 @@ impl Tables {
 #[derive(Debug)]
 pub(crate) struct Compression {
     pub(crate) tables: Tables,
-    encoder_stream: Instructions,
-    decoder_stream: Instructions,
+    encoder_stream: OwnStream,
+    decoder_stream: OwnStream,
     /// Those who wait for insertions, by stream.
     waiting: BTreeMap<u64, Waker>,
     /// The task that watches the connection, and sends what could not be sent at once.
@@ -75,12 +75,23 @@ impl Compression {
     pub(crate) fn new(limits: Limits, policy: Policy) -> Self {
         Self {
             tables: Tables::new(limits, policy),
-            encoder_stream: Instructions::new(0x02),
-            decoder_stream: Instructions::new(0x03),
+            encoder_stream: OwnStream::new(0x02),
+            decoder_stream: OwnStream::new(0x03),
             waiting: BTreeMap::new(),
             watch: None,
             charged: 0,
         }
+    }
+
+    /// Notices a peer that wants none of a stream of instructions (RFC 9204 §4.2).
+    pub(crate) fn check_wanted(&mut self, context: &mut Context<'_>) -> Result<(), Violation> {
+        self.encoder_stream.check_wanted(context)?;
+        self.decoder_stream.check_wanted(context)
+    }
+
+    /// The task that watches the connection, if one does.
+    pub(crate) fn watcher(&self) -> Option<Waker> {
+        self.watch.clone()
     }
 
     /// Remembers the task that watches the connection.
@@ -183,64 +194,5 @@ impl Compression {
             return Err(Violation(Code::H3_EXCESSIVE_LOAD, "a decoder stream that is not taken"));
         }
         Ok(())
-    }
-}
-
-/// A stream of instructions (RFC 9204 §4.2), which is opened when there is one to be sent.
-#[derive(Debug)]
-struct Instructions {
-    /// The type of the stream.
-    kind: u8,
-    stream: Option<SendStream>,
-    /// True once the type was written.
-    is_typed: bool,
-}
-
-impl Instructions {
-    fn new(kind: u8) -> Self {
-        Self { kind, stream: None, is_typed: false }
-    }
-
-    /// Writes what the peer takes of `bytes`, and returns how many that are.
-    fn send(
-        &mut self,
-        bytes: &[u8],
-        connection: &hvq::Connection,
-        context: &mut Context<'_>,
-    ) -> Result<usize, Violation> {
-        if bytes.is_empty() {
-            return Ok(0);
-        }
-        if self.stream.is_none()
-            && let Poll::Ready(Ok(stream)) = connection.poll_open_uni(context)
-        {
-            stream.set_priority(Priority { urgency: 0, incremental: false });
-            self.stream = Some(stream);
-        }
-        let Some(stream) = &mut self.stream else { return Ok(0) };
-        if !self.is_typed {
-            self.is_typed = written(stream.poll_write_some(context, &[self.kind]))? > 0;
-        }
-        let mut sent = 0;
-        while self.is_typed
-            && let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty())
-        {
-            match written(stream.poll_write_some(context, rest))? {
-                0 => break,
-                more => sent += more,
-            }
-        }
-        Ok(sent)
-    }
-}
-
-/// The bytes that a write took. RFC 9204 §4.2: a peer that wants none of the stream breaks the protocol.
-fn written(written: Poll<Result<usize, WriteError>>) -> Result<usize, Violation> {
-    match written {
-        Poll::Ready(Ok(bytes)) => Ok(bytes),
-        Poll::Pending | Poll::Ready(Err(WriteError::ConnectionLost(_))) => Ok(0),
-        Poll::Ready(Err(WriteError::Stopped(_) | WriteError::Closed)) => {
-            Err(Violation(Code::H3_CLOSED_CRITICAL_STREAM, "nobody takes a stream of QPACK"))
-        }
     }
 }

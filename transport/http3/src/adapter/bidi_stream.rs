@@ -1,6 +1,6 @@
 //! A bidirectional stream as `h3` wants it: a request and its response.
 
-use crate::{RecvStream, SendStream};
+use super::{RecvStream, SendStream};
 use bytes::{Buf, Bytes};
 use h3::quic::{self, StreamErrorIncoming, StreamId, WriteBuf};
 use std::task::{Context, Poll};

@@ -1,8 +1,8 @@
 //! A response from its field section (RFC 9114 §4.3.2).
 
-use super::request::{Malformed, split};
+use super::fields::{Malformed, split};
 use crate::qpack::Field;
-use http::{Response, StatusCode, Version};
+use http::{Method, Response, StatusCode, Version};
 
 /// The response that `section` is of, final or interim.
 pub(crate) fn response(section: Vec<Field>) -> Result<Response<()>, Malformed> {
@@ -14,11 +14,47 @@ pub(crate) fn response(section: Vec<Field>) -> Result<Response<()>, Malformed> {
         }
         Ok(())
     })?;
+    let status = status.ok_or(Malformed("no status"))?;
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        // RFC 9114 §4.5.
+        return Err(Malformed("a switch of protocols, which there is none of"));
+    }
     let mut response = Response::new(());
-    *response.status_mut() = status.ok_or(Malformed("no status"))?;
+    *response.status_mut() = status;
     *response.headers_mut() = fields;
     *response.version_mut() = Version::HTTP_3;
     Ok(response)
+}
+
+/// The content that the response to a request may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Asked {
+    /// Content as the header section says.
+    #[default]
+    Content,
+    /// None, whatever the header section says: HEAD.
+    Head,
+    /// The bytes of a tunnel, if the server agrees: CONNECT.
+    Tunnel,
+}
+
+impl Asked {
+    pub(crate) fn by(method: &Method) -> Self {
+        match *method {
+            Method::HEAD => Self::Head,
+            Method::CONNECT => Self::Tunnel,
+            _ => Self::Content,
+        }
+    }
+
+    /// Returns true if the `content-length` of a response with this `status` is the length of what follows (RFC 9110 §8.6).
+    pub(crate) fn has_length(self, status: StatusCode) -> bool {
+        match (self, status) {
+            (_, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) | (Self::Head, _) => false,
+            (Self::Tunnel, status) => !status.is_success(),
+            (Self::Content, _) => true,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -45,6 +81,16 @@ mod tests {
     }
 
     #[test]
+    fn the_length_of_a_response_is_that_of_its_content_unless_there_is_none() {
+        // RFC 9110 §8.6, §9.3.6.
+        let has =
+            |method: Method, status| Asked::by(&method).has_length(StatusCode::from_u16(status).unwrap());
+        assert!(has(Method::GET, 200) && has(Method::POST, 404) && has(Method::CONNECT, 407));
+        assert!(!has(Method::HEAD, 200) && !has(Method::GET, 304) && !has(Method::GET, 204));
+        assert!(!has(Method::CONNECT, 200));
+    }
+
+    #[test]
     fn malformed_responses_are_refused() {
         // attacks.md H2.
         for lines in [
@@ -56,6 +102,8 @@ mod tests {
             &[(":status", "200"), (":path", "/")],
             &[("server", "a"), (":status", "200")],
             &[(":status", "200"), ("Server", "a")],
+            &[(":status", "101")],
+            &[(":status", "200"), ("transfer-encoding", "chunked")],
         ] {
             assert!(of(lines).is_err(), "{lines:?}");
         }

@@ -1,9 +1,9 @@
 //! The sending half of a stream as `h3` wants it.
 
-use crate::error::write_error;
-use crate::priorities::Registered;
+use super::error::write_error;
+use crate::Code;
+use crate::protocol::priorities::Registered;
 use bytes::{Buf, Bytes};
-use h3::error::Code;
 use h3::quic::{self, StreamErrorIncoming, StreamId, WriteBuf};
 use hvq::WriteError;
 use hvq::transport::wire::varint;
@@ -25,7 +25,7 @@ const WAITING: usize = 8;
 #[error("too many sends were interrupted")]
 pub struct Unsent;
 
-/// The sending half of a stream. The effect of dropping it is told [here](crate#how-streams-end-when-they-are-dropped).
+/// The sending half of a stream. The effect of dropping it is told [here](super#how-streams-end-when-they-are-dropped).
 pub struct SendStream<B: Buf> {
     stream: Registered,
     progress: Progress,
@@ -157,11 +157,11 @@ impl<B: Buf> quic::SendStreamUnframed<B> for SendStream<B> {
 }
 
 /// An ID as `h3` has it.
-pub(crate) fn stream_id(id: hvq::StreamId) -> StreamId {
+pub(super) fn stream_id(id: hvq::StreamId) -> StreamId {
     StreamId::try_from(id.0).expect("stream IDs have 62 bits")
 }
 
 /// A code that fits into a frame: applications may try any 64 bits.
-pub(crate) fn valid_code(code: u64) -> u64 {
+pub(super) fn valid_code(code: u64) -> u64 {
     code.min(varint::MAX)
 }

@@ -1,20 +1,20 @@
 //! The state that all streams of a connection share.
 
 use super::compression::Compression;
-use super::control::{Kind, Offers};
-use super::control::{Seen, SettingsProgress, Uni, Violation};
-use super::{Settings as Own, control};
-use crate::Priorities;
+use super::control::{Kind, Offers, Peer, Seen, SettingsProgress, UPDATE_OF_REQUEST, Uni, Violation};
+use super::departure::Departure;
+use super::own_stream::{ControlStream, MOST_URGENT};
 use crate::qpack::{self, Field, Line, SectionError};
+use crate::{Code, Priorities, Settings, priority};
 use bytes::{Bytes, BytesMut};
-use h3::error::Code;
 use hvq::transport::connection::Role;
-use hvq::{ConnectionError, Priority, ReadError, RecvStream, SendStream, WriteError};
+use hvq::transport::wire::varint;
+use hvq::{ConnectionError, Priority, ReadError, RecvStream, WriteError};
 use std::future::poll_fn;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 
 /// Bytes of encoded field sections that came and were not read yet, of all streams of a connection together.
@@ -40,6 +40,15 @@ impl Unread {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TooMuch;
 
+/// The state that only clients have.
+#[derive(Debug, Default)]
+struct ClientState {
+    /// The requests that are open, and what the server says of its end.
+    departure: Mutex<Departure>,
+    /// Told of once the server's SETTINGS came.
+    heard: Notify,
+}
+
 /// A connection, as its streams know it.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -53,36 +62,40 @@ pub(crate) struct Shared {
     peer_limit: AtomicU64,
     /// The peer's extensions, once its SETTINGS came.
     offers: OnceLock<Offers>,
-    heard: Notify,
     compression: Mutex<Compression>,
+    control: Mutex<ControlStream>,
+    /// The state of a client; a server, of which there are many, has none.
+    client: Option<Box<ClientState>>,
 }
 
 impl Shared {
-    /// Begins HTTP/3 on `connection`: its control stream, on which SETTINGS were said, goes with it.
+    /// Begins HTTP/3 on `connection`: says SETTINGS on a control stream, which lasts as long as the result.
     pub(crate) async fn begin(
         connection: hvq::Connection,
-        settings: Own,
-    ) -> Result<(Arc<Self>, SendStream), ConnectionError> {
+        settings: Settings,
+    ) -> Result<Arc<Self>, ConnectionError> {
         let mut control = connection.open_uni().await?;
-        control.set_priority(Priority { urgency: 0, incremental: false });
-        let shared = Arc::new(Self {
+        control.set_priority(MOST_URGENT);
+        match control.write_all(&settings.stream(RandomState::new().build_hasher().finish())).await {
+            Ok(()) => {}
+            Err(WriteError::ConnectionLost(lost)) => return Err(lost),
+            Err(WriteError::Stopped(_) | WriteError::Closed) => {
+                connection.close(Code::H3_CLOSED_CRITICAL_STREAM.value(), b"");
+                return Err(ConnectionError::LocallyClosed { code: Code::H3_CLOSED_CRITICAL_STREAM.value() });
+            }
+        }
+        let client = (connection.role() == Role::Client).then(Box::default);
+        Ok(Arc::new(Self {
             connection,
             priorities: Priorities::default(),
             limit: settings.max_field_section_size,
             unread: Unread { most: settings.max_unread_fields, held: AtomicU64::new(0) },
             peer_limit: AtomicU64::new(u64::MAX),
             offers: OnceLock::new(),
-            heard: Notify::new(),
             compression: Mutex::new(Compression::new(settings.qpack, settings.encoder)),
-        });
-        match control.write_all(&settings.stream(RandomState::new().build_hasher().finish())).await {
-            Ok(()) => Ok((shared, control)),
-            Err(WriteError::ConnectionLost(lost)) => Err(lost),
-            Err(WriteError::Stopped(_) | WriteError::Closed) => {
-                shared.connection.close(Code::H3_CLOSED_CRITICAL_STREAM.value(), b"");
-                Err(ConnectionError::LocallyClosed { code: Code::H3_CLOSED_CRITICAL_STREAM.value() })
-            }
-        }
+            control: Mutex::new(ControlStream::new(control)),
+            client,
+        }))
     }
 
     /// The largest field section that the peer takes, as far as is known.
@@ -109,10 +122,19 @@ impl Shared {
         Err(TooMuch)
     }
 
-    /// Returns the peer's extensions: waits for its SETTINGS, while somebody [watches](watch).
+    pub(crate) fn role(&self) -> Role {
+        if self.client.is_some() { Role::Client } else { Role::Server }
+    }
+
+    fn departure(&self) -> Option<&Mutex<Departure>> {
+        self.client.as_ref().map(|client| &client.departure)
+    }
+
+    /// Returns the server's extensions to a client: waits for its SETTINGS, while somebody [watches](watch).
     pub(crate) async fn offers(&self) -> Result<Offers, ConnectionError> {
+        let Some(client) = &self.client else { return Ok(Offers::default()) };
         loop {
-            let heard = self.heard.notified();
+            let heard = client.heard.notified();
             if let Some(offers) = self.offers.get() {
                 return Ok(*offers);
             }
@@ -123,7 +145,11 @@ impl Shared {
         }
     }
 
-    fn note(&self, seen: &Seen) {
+    fn note(&self, seen: &mut Seen) {
+        seen.updates.drain(..).for_each(|(id, priority)| self.priorities.update(id, priority));
+        if let (Some(id), Some(departure)) = (seen.goaway, self.departure()) {
+            lock(departure).announce(id);
+        }
         if let Some(limit) = seen.field_section {
             self.peer_limit.store(limit, Ordering::Relaxed);
         }
@@ -131,13 +157,90 @@ impl Shared {
             && self.offers.set(offers).is_ok()
         {
             self.compression().set_peer_limits(seen.qpack, &self.connection);
-            self.heard.notify_waiters();
+            if let Some(client) = &self.client {
+                client.heard.notify_waiters();
+            }
         }
     }
 
     fn compression(&self) -> MutexGuard<'_, Compression> {
-        // Whoever panicked left it between two steps, and the connection ends.
-        self.compression.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.compression)
+    }
+
+    /// Tells the client that no requests are accepted from stream `id` on (GOAWAY, RFC 9114 §5.2).
+    pub(crate) fn go_away(&self, id: u64) {
+        let mut payload = Vec::new();
+        varint::put(&mut payload, id);
+        self.say(0x07, &payload);
+    }
+
+    /// Tells the server that the response on stream `id` has another priority now (PRIORITY_UPDATE, RFC 9218 §7.1).
+    pub(crate) fn reprioritize(&self, id: u64, priority: Priority) {
+        if lock(&self.control).is_behind() {
+            // Advice that nobody takes (RFC 9218 §10).
+            return;
+        }
+        let mut payload = Vec::new();
+        varint::put(&mut payload, id);
+        payload.extend_from_slice(priority::header(priority).as_ref().map_or(b"", |value| value.as_bytes()));
+        self.say(UPDATE_OF_REQUEST, &payload);
+    }
+
+    /// Sends a frame of type `kind` on the control stream: at once, as far as the peer takes it.
+    fn say(&self, kind: u64, payload: &[u8]) {
+        let mut frame = Vec::new();
+        varint::put(&mut frame, kind);
+        varint::put(&mut frame, payload.len() as u64);
+        frame.extend_from_slice(payload);
+        lock(&self.control).push(&frame);
+        let watcher = self.compression().watcher();
+        self.flush_control(&mut Context::from_waker(watcher.as_ref().unwrap_or(Waker::noop())));
+    }
+
+    fn flush_control(&self, context: &mut Context<'_>) {
+        let mut control = lock(&self.control);
+        let mut flushed = control.flush(&self.connection, context);
+        if self.role() == Role::Client {
+            flushed = flushed.and_then(|()| control.check_wanted(context));
+        }
+        flushed.unwrap_or_else(|violation| self.close(violation));
+    }
+
+    /// Returns true once the server has said that it goes away: nothing more can be asked of it.
+    pub(crate) fn is_going_away(&self) -> bool {
+        self.departure().is_some_and(|departure| lock(departure).is_announced())
+    }
+
+    /// Returns true if the server goes away and does not process `stream`, a request; otherwise `waker` is woken once it says so.
+    pub(crate) fn is_refused(&self, stream: u64, waker: &Waker) -> bool {
+        self.departure().is_some_and(|departure| lock(departure).is_refused(stream, waker))
+    }
+
+    /// The response on `stream` has begun: nobody waits to hear that it is refused.
+    pub(crate) fn forget_refusal(&self, stream: u64) {
+        if let Some(departure) = self.departure() {
+            lock(departure).forget(stream);
+        }
+    }
+
+    /// Somebody has one more half of a request's stream.
+    pub(crate) fn begin_half(&self) {
+        if let Some(departure) = self.departure() {
+            lock(departure).begin();
+        }
+    }
+
+    /// Somebody has one less: a half of `stream`.
+    pub(crate) fn end_half(&self, stream: u64) {
+        let Some(departure) = self.departure() else { return };
+        let mut departure = lock(departure);
+        departure.forget(stream);
+        departure.end();
+        let is_over = departure.is_over();
+        drop(departure);
+        if is_over && let Some(watcher) = self.compression().watcher() {
+            watcher.wake();
+        }
     }
 
     /// Writes a field section of `stream`.
@@ -175,13 +278,14 @@ impl Shared {
     }
 }
 
+/// Locks `mutex`; whoever panicked left its value between two steps, and the connection ends.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Reads what the peer sends on its unidirectional streams until the connection ends, and ends it if it has to.
 pub(crate) async fn watch(shared: Arc<Shared>) {
-    let peer = match shared.connection.role() {
-        Role::Server => control::Peer::Client,
-        Role::Client => control::Peer::Server,
-    };
-    let (mut streams, mut seen) = (Vec::new(), Seen::of(peer));
+    let (mut streams, mut seen) = (Vec::new(), Seen::of(Peer::of(shared.role())));
     let violation = poll_fn(|context| poll_streams(&shared, &mut streams, &mut seen, context)).await;
     if let Some(violation) = violation {
         shared.close(violation);
@@ -210,14 +314,26 @@ fn poll_streams(
             Poll::Pending => index += 1,
         }
     }
+    streams.shrink_to_fit();
     shared.note(seen);
+    shared.flush_control(context);
     let mut compression = shared.compression();
     compression.watched_by(context.waker());
     if let Err(violation) = compression.flush(&shared.connection) {
         return Poll::Ready(Some(violation));
     }
+    if shared.role() == Role::Client
+        && let Err(violation) = compression.check_wanted(context)
+    {
+        return Poll::Ready(Some(violation));
+    }
     drop(compression);
-    if shared.connection.role() == Role::Client
+    if shared.departure().is_some_and(|departure| lock(departure).is_over()) {
+        // RFC 9114 §5.2: nothing more can come of this connection.
+        shared.connection.close(Code::H3_NO_ERROR.value(), b"");
+        return Poll::Ready(None);
+    }
+    if shared.role() == Role::Client
         && let Poll::Ready(Ok(_)) = shared.connection.poll_accept_bi(context)
     {
         // RFC 9114 §6.1.

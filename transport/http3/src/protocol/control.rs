@@ -2,12 +2,18 @@
 
 use super::compression::Tables;
 use crate::qpack::Limits;
+use crate::{Code, priority};
 use bytes::{Buf, BytesMut};
-use h3::error::Code;
+use hvq::Priority;
+use hvq::transport::connection::Role;
 use hvq::transport::wire::varint;
 
 /// Bytes that a control frame may have that is understood.
 const LARGEST_FRAME: u64 = 16 << 10;
+
+/// PRIORITY_UPDATE frames about the response to a request, and about a push (RFC 9218 §7.1, §7.2).
+pub(super) const UPDATE_OF_REQUEST: u64 = 0xf0700;
+const UPDATE_OF_PUSH: u64 = 0xf0701;
 
 /// A violation of the protocol that ends the connection: its code and reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +25,16 @@ pub(super) enum Peer {
     #[default]
     Client,
     Server,
+}
+
+impl Peer {
+    /// The peer of an endpoint with this `role`.
+    pub(super) fn of(role: Role) -> Self {
+        match role {
+            Role::Server => Self::Client,
+            Role::Client => Self::Server,
+        }
+    }
 }
 
 /// The extensions that a peer's SETTINGS say it takes.
@@ -50,8 +66,11 @@ pub(super) struct Seen {
     pub(super) offers: Option<Offers>,
     /// The dynamic table that the peer offers (RFC 9204 §5).
     pub(super) qpack: Limits,
-    goaway: Option<u64>,
+    /// The ID of the last GOAWAY: a server processes no request from there on.
+    pub(super) goaway: Option<u64>,
     max_push: Option<u64>,
+    /// PRIORITY_UPDATE frames about requests that nobody has taken up yet (RFC 9218 §7.1).
+    pub(super) updates: Vec<(u64, Priority)>,
 }
 
 /// The kind of a unidirectional stream.
@@ -151,7 +170,7 @@ impl Uni {
             0x00 | 0x01 | 0x05 | 0x02 | 0x06 | 0x08 | 0x09 => {
                 return Err(Violation(Code::H3_FRAME_UNEXPECTED, "not a frame of a control stream"));
             }
-            0x03 | 0x04 | 0x07 | 0x0d => {}
+            0x03 | 0x04 | 0x07 | 0x0d | UPDATE_OF_REQUEST | UPDATE_OF_PUSH => {}
             _ => {
                 self.buffer.advance(first + second);
                 self.skipped = length;
@@ -167,8 +186,10 @@ impl Uni {
         }
         self.buffer.advance(first + second);
         let payload = self.buffer.split_to(length);
-        if kind != 0x04 {
-            return seen.frame(kind, &payload).map(Some);
+        match kind {
+            0x04 => {}
+            UPDATE_OF_REQUEST | UPDATE_OF_PUSH => return seen.update(kind, &payload).map(Some),
+            _ => return seen.frame(kind, &payload).map(Some),
         }
         if settings == SettingsProgress::Seen {
             return Err(Violation(Code::H3_FRAME_UNEXPECTED, "SETTINGS twice"));
@@ -234,6 +255,22 @@ impl Seen {
             known.push(identifier);
         }
         self.offers = Some(offers);
+        Ok(())
+    }
+
+    /// PRIORITY_UPDATE (RFC 9218 §7): an ID, and the value of a `priority` header.
+    fn update(&mut self, kind: u64, mut payload: &[u8]) -> Result<(), Violation> {
+        if self.peer == Peer::Server {
+            return Err(Violation(Code::H3_FRAME_UNEXPECTED, "PRIORITY_UPDATE of a server"));
+        }
+        let Some(id) = next(&mut payload) else {
+            return Err(Violation(Code::H3_FRAME_ERROR, "PRIORITY_UPDATE without an ID"));
+        };
+        // Nothing was promised, and requests are streams that clients open both ways.
+        if kind == UPDATE_OF_PUSH || id % 4 != 0 {
+            return Err(Violation(Code::H3_ID_ERROR, "a priority of nothing that a client asked for"));
+        }
+        self.updates.push((id, priority::of_update(payload)));
         Ok(())
     }
 
@@ -376,6 +413,33 @@ mod tests {
         }
         let endless = [&[3, 0b0111_1111][..], &[0x80; 20]].concat();
         assert_eq!(on(&[&endless]).unwrap_err(), Code::QPACK_DECODER_STREAM_ERROR);
+    }
+
+    #[test]
+    fn priorities_that_change_are_noted_and_those_of_nothing_end_the_connection() {
+        // RFC 9218 §7: the type in four bytes, the length, the ID and a dictionary.
+        let update = |kind: u8, rest: &[u8]| {
+            [&[0, 0x04, 0, 0x80, 0x0f, 0x07, kind, rest.len() as u8][..], rest].concat()
+        };
+        let urgent = Priority { urgency: 1, incremental: true };
+        for (payload, said) in [
+            (&b"\x04u=1, i"[..], (4, urgent)),
+            (b"\x08", (8, Priority::DEFAULT)),
+            (b"\x0cu=1, i=", (12, Priority::DEFAULT)),
+            (b"\x00\xff\x00", (0, Priority::DEFAULT)),
+        ] {
+            assert_eq!(on(&[&update(0x00, payload)]).unwrap().updates, [said], "{payload:x?}");
+        }
+        for (kind, payload, code) in [
+            (0x00, &b"\x01u=1"[..], Code::H3_ID_ERROR),
+            (0x00, b"\x02u=1", Code::H3_ID_ERROR),
+            (0x01, b"\x00u=1", Code::H3_ID_ERROR),
+            (0x00, b"", Code::H3_FRAME_ERROR),
+            (0x00, b"\x40", Code::H3_FRAME_ERROR),
+        ] {
+            assert_eq!(on(&[&update(kind, payload)]).unwrap_err(), code, "{kind} {payload:x?}");
+        }
+        assert_eq!(of(Peer::Server, &[&update(0, b"\x04u=1")]).unwrap_err(), Code::H3_FRAME_UNEXPECTED);
     }
 
     #[test]

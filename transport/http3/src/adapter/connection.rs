@@ -1,7 +1,8 @@
 //! A QUIC connection as `h3` wants it.
 
-use crate::error::{connection_error, connection_lost};
-use crate::{BidiStream, Priorities, RecvStream, SendStream};
+use super::error::{connection_error, connection_lost};
+use super::{BidiStream, RecvStream, SendStream};
+use crate::Priorities;
 use bytes::Buf;
 use h3::error::Code;
 use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming};

@@ -1,15 +1,13 @@
-//! The sending half of a request's stream: the response, or what a client sends through a tunnel.
+//! The sending half of a request's stream: the response of a server, the request of a client.
 
+use super::priorities::Registered;
 use super::shared::Shared;
-use crate::priorities::Registered;
+use crate::Code;
 use crate::qpack::{FIELD_OVERHEAD, Line};
-use crate::send_stream::{stream_id, valid_code};
 use bytes::{BufMut, Bytes, BytesMut};
-use h3::error::Code;
-use h3::quic::StreamId;
 use http::{HeaderMap, Response};
 use hvq::transport::wire::varint;
-use hvq::{Ending, WriteError};
+use hvq::{Ending, Priority, StreamId, WriteError};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -29,24 +27,24 @@ const DATA_HEADER: usize = 9;
 /// A body of no more bytes is copied to what goes before it: a piece of its own costs more.
 const SMALL: usize = 2048;
 
-/// The reason for which nothing more of a response is sent.
+/// The reason for which nothing more of a message is sent.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SendError {
-    /// The client wants no more, or the connection ended.
-    #[error("the client takes no more: {0}")]
+    /// The peer wants no more, or the connection ended.
+    #[error("the peer takes no more: {0}")]
     Lost(#[from] WriteError),
-    /// The fields have more bytes than the client takes (RFC 9114 §4.2.2): nothing was sent.
-    #[error("the header section has more bytes than the client takes")]
+    /// The fields have more bytes than the peer takes (RFC 9114 §4.2.2): nothing was sent.
+    #[error("the header section has more bytes than the peer takes")]
     HeaderTooLarge,
-    /// The client took nothing for as long as it [may pause](Sending::may_pause).
-    #[error("the client takes nothing")]
+    /// The peer took nothing for as long as it [may pause](Sending::may_pause).
+    #[error("the peer takes nothing")]
     Stalled,
     /// The body ended before all came that was [announced](Sending::announce): the stream was reset.
     #[error("the body is shorter than it was said to be")]
     Short,
 }
 
-/// The progress of a response.
+/// The progress of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Progress {
     /// Nothing was written.
@@ -90,29 +88,37 @@ impl Drop for Sending {
             Progress::Begun if !is_behind => {}
             Progress::Begun | Progress::Untouched => self.reset(Code::H3_REQUEST_CANCELLED),
         }
+        self.shared.end_half(self.stream.id().0);
     }
 }
 
 impl Sending {
     pub(crate) fn new(stream: hvq::SendStream, shared: Arc<Shared>) -> Self {
         let stream = shared.priorities.register(stream);
+        shared.begin_half();
         let (progress, staged) = (Progress::Untouched, Default::default());
         Self { stream, shared, progress, staged, owed: 0, patience: None }
     }
 
-    /// From here on, the client may take nothing of what is sent for so long; without a limit until this is called.
+    /// From here on, the peer may take nothing of what is sent for so long; without a limit until this is called.
     pub fn may_pause(&mut self, patience: Duration) {
         self.patience = Some(patience);
     }
 
     /// The stream's ID.
     pub fn id(&self) -> StreamId {
-        stream_id(self.stream.id())
+        self.stream.id()
     }
 
-    /// Sets the priority of the response.
-    pub(super) fn set_priority(&self, priority: hvq::Priority) {
+    /// Sets the priority of what is sent: the scheduler's advice (RFC 9218 §10). Default: urgency 3, not incremental.
+    pub fn set_priority(&self, priority: Priority) {
         self.stream.lock().set_priority(priority);
+    }
+
+    /// Gives the response the priority that the header section of its request asks for (RFC 9218 §5), unless the client has
+    /// changed its mind since (§7).
+    pub(crate) fn apply_priority(&self, request: &HeaderMap) {
+        self.stream.apply_header(request);
     }
 
     /// Sends status and fields, also of an interim response.
@@ -125,7 +131,7 @@ impl Sending {
         self.write([head, Bytes::new()], Ending::Open).await
     }
 
-    /// Sends a request with these pseudo-header fields and `fields`.
+    /// Sends the header section of a request: these pseudo-header fields and `fields`.
     pub(crate) async fn ask(
         &mut self,
         pseudo: &[(&str, &[u8])],
@@ -135,22 +141,25 @@ impl Sending {
         self.write([head, Bytes::new()], Ending::Open).await
     }
 
+    /// Sends a whole request.
+    pub(crate) async fn ask_whole(
+        &mut self,
+        pseudo: &[(&str, &[u8])],
+        fields: &HeaderMap,
+        body: Bytes,
+    ) -> Result<(), SendError> {
+        let frames = with_body(self.headers(pseudo, fields, room(&body))?, body);
+        self.write(frames, Ending::Finished).await
+    }
+
     /// Sends a whole response: `body` may be empty.
     ///
     /// # Errors
     /// See [`SendError`].
     pub async fn whole(&mut self, head: &Response<()>, body: Bytes) -> Result<(), SendError> {
-        let room = if body.len() > SMALL { 9 } else { 9 + body.len() };
         let status = head.status();
-        let mut frames = self.headers(&[(STATUS, status.as_str().as_bytes())], head.headers(), room)?;
-        if !body.is_empty() {
-            put_data_header(body.len() as u64, &mut frames);
-        }
-        if body.len() > SMALL {
-            return self.write([frames.freeze(), body], Ending::Finished).await;
-        }
-        frames.put_slice(&body);
-        self.write([frames.freeze(), Bytes::new()], Ending::Finished).await
+        let frames = self.headers(&[(STATUS, status.as_str().as_bytes())], head.headers(), room(&body))?;
+        self.write(with_body(frames, body), Ending::Finished).await
     }
 
     /// Says that the next `length` bytes of the body will come: they are in one frame, in however many pieces they are sent.
@@ -168,7 +177,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Waits until the client takes a part of the body, and returns how many of `wanted` bytes, one at least: no more should be
+    /// Waits until the peer takes a part of the body, and returns how many of `wanted` bytes, one at least: no more should be
     /// read from a file or an origin before they are sent. Nothing is, unless an earlier future was dropped.
     ///
     /// # Errors
@@ -184,7 +193,7 @@ impl Sending {
         Ok(room.saturating_sub(DATA_HEADER).max(1))
     }
 
-    /// Returns true if the client takes `bytes` now; ready at once.
+    /// Returns true if the peer takes `bytes` now; ready at once.
     pub async fn has_room(&mut self, bytes: usize) -> bool {
         let stream = &self.stream;
         poll_fn(|context| {
@@ -194,7 +203,7 @@ impl Sending {
         .await
     }
 
-    /// Sends a piece of the body, as fast as the client takes it.
+    /// Sends a piece of the body, as fast as the peer takes it.
     ///
     /// # Errors
     /// See [`SendError`].
@@ -225,25 +234,25 @@ impl Sending {
         self.write([trailers, Bytes::new()], Ending::Open).await
     }
 
-    /// Ends the response.
+    /// Ends the message.
     ///
     /// # Errors
     /// See [`SendError`].
     pub async fn finish(&mut self) -> Result<(), SendError> {
         self.whole_frames()?;
         match self.write(Default::default(), Ending::Finished).await {
-            // All was written, and a client that wants none of it may still be told (RFC 9114 §4.1).
+            // All was written, and a peer that wants none of it may still answer (RFC 9114 §4.1).
             Err(SendError::Lost(WriteError::Stopped(_))) => Ok(()),
             finished => finished,
         }
     }
 
-    /// Ends the stream with `code`: what the client has not got it will not get.
+    /// Ends the stream with `code`: what the peer has not got it will not get.
     pub fn reset(&mut self, code: Code) {
         self.progress = Progress::Ended;
         (self.staged, self.owed) = Default::default();
         // A stream that has ended already needs no reset.
-        let _ended = self.stream.lock().reset(valid_code(code.value()));
+        let _ended = self.stream.lock().reset(code.value().min(varint::MAX));
     }
 
     /// Resets the stream if a frame is not whole: a stream that ends within one, or another frame within, would be an error of
@@ -316,6 +325,23 @@ impl Sending {
         self.progress = Progress::Begun;
         Ok(())
     }
+}
+
+/// Bytes to keep free behind a header section for `body`, or for its frame header.
+fn room(body: &Bytes) -> usize {
+    if body.len() > SMALL { DATA_HEADER } else { DATA_HEADER + body.len() }
+}
+
+/// The HEADERS frame `frames` with a DATA frame of `body` behind it, unless that is empty.
+fn with_body(mut frames: BytesMut, body: Bytes) -> [Bytes; 2] {
+    if !body.is_empty() {
+        put_data_header(body.len() as u64, &mut frames);
+    }
+    if body.len() > SMALL {
+        return [frames.freeze(), body];
+    }
+    frames.put_slice(&body);
+    [frames.freeze(), Bytes::new()]
 }
 
 /// Writes the frame header that goes before `length` bytes of a body.

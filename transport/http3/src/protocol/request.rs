@@ -1,9 +1,10 @@
 //! A request from its field section (RFC 9114 §4.3).
 
+use super::fields::{Malformed, split};
 use crate::qpack::Field;
 use bytes::Bytes;
 use http::uri::{Authority, Parts, PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
+use http::{HeaderMap, Method, Request, Uri, Version};
 use std::sync::Arc;
 
 /// The protocol that an extended CONNECT request asks to be spoken on its stream (RFC 9220), among the extensions of a
@@ -12,15 +13,16 @@ use std::sync::Arc;
 pub struct Protocol(Arc<str>);
 
 impl Protocol {
+    /// A protocol by its name, such as `connect-udp` (RFC 9298).
+    pub fn new(name: &str) -> Self {
+        Self(name.into())
+    }
+
     /// The name that the request says, such as `connect-udp` or `connect-ip`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
-
-/// A message is malformed: H3_MESSAGE_ERROR (RFC 9114 §4.1.2).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Malformed(pub(super) &'static str);
 
 /// Pseudo-header fields of requests.
 #[derive(Default)]
@@ -50,38 +52,8 @@ impl Pseudo {
     }
 }
 
-/// The fields of `section` that are no pseudo-header fields, which `pseudo` gets.
-pub(super) fn split(
-    section: Vec<Field>,
-    mut pseudo: impl FnMut(Field) -> Result<(), Malformed>,
-) -> Result<HeaderMap, Malformed> {
-    let too_many = Malformed("more fields than can be");
-    let mut fields = HeaderMap::try_with_capacity(section.len()).map_err(|_| too_many)?;
-    for field in section {
-        if field.name.first() == Some(&b':') {
-            // RFC 9114 §4.3: they go first.
-            if !fields.is_empty() {
-                return Err(Malformed("a pseudo-header field behind others"));
-            }
-            pseudo(field)?;
-            continue;
-        }
-        // RFC 9114 §4.2: names are lower case.
-        let name = HeaderName::from_lowercase(&field.name).map_err(|_| Malformed("a name that is none"))?;
-        let value =
-            HeaderValue::from_maybe_shared(field.value).map_err(|_| Malformed("a value that is none"))?;
-        fields.try_append(name, value).map_err(|_| too_many)?;
-    }
-    Ok(fields)
-}
-
-/// Trailers, which have no pseudo-header fields (RFC 9114 §4.3).
-pub(super) fn trailers(section: Vec<Field>) -> Result<HeaderMap, Malformed> {
-    split(section, |_| Err(Malformed("a pseudo-header field among trailers")))
-}
-
 /// The request that `section` is of.
-pub(super) fn request(section: Vec<Field>) -> Result<Request<()>, Malformed> {
+pub(crate) fn request(section: Vec<Field>) -> Result<Request<()>, Malformed> {
     let mut pseudo = Pseudo::default();
     let fields = split(section, |field| pseudo.take(field))?;
     let method = pseudo.method.as_deref().ok_or(Malformed("no method"))?;
@@ -235,13 +207,5 @@ mod tests {
         let lines: Vec<_> = GET.into_iter().chain(names.iter().map(|name| (name.as_str(), ""))).collect();
         assert!(of(&lines).is_err());
         assert!(of(&lines[..1_000]).is_ok());
-    }
-
-    #[test]
-    fn trailers_have_no_pseudo_header_fields() {
-        let field =
-            |name: &'static str| Field { name: Bytes::from_static(name.as_bytes()), value: Bytes::new() };
-        assert_eq!(trailers(vec![field("digest")]).unwrap().len(), 1);
-        assert!(trailers(vec![field(":path")]).is_err());
     }
 }

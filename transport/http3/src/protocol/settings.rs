@@ -1,0 +1,98 @@
+//! The settings that an endpoint announces (RFC 9114 §7.2.4).
+
+use crate::qpack;
+use hvq::transport::wire::varint;
+
+/// Tells whether tunnels are taken: extended CONNECT (RFC 9220) and HTTP datagrams (RFC 9297).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Tunnels {
+    /// No.
+    #[default]
+    None,
+    /// Yes.
+    Taken,
+}
+
+/// The settings that an endpoint announces (RFC 9114 §7.2.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// The largest field section that is accepted, in bytes: names, values and 32 for each field (RFC 9114 §4.2.2).
+    /// Default: 32 KiB.
+    pub max_field_section_size: u64,
+    /// The maximum number of encoded bytes that a connection may have sent of field sections that are not whole or not
+    /// read yet, over all its requests. A request that goes beyond is reset with H3_REQUEST_REJECTED. Default: 512 KiB.
+    pub max_unread_fields: u64,
+    /// Acceptance of tunnels: extended CONNECT and HTTP datagrams. Default: none.
+    pub tunnels: Tunnels,
+    /// The dynamic table that the peer may fill, and the streams that it may block (RFC 9204 §5). Default: 4096 bytes, which take
+    /// up to 16 KiB of the connection's account of memory once the peer sets a capacity, and 16 streams.
+    pub qpack: qpack::Limits,
+    /// The use of the table that the peer offers. Default: up to 4096 bytes, with no reference that could block a stream.
+    pub encoder: qpack::Policy,
+}
+
+impl Default for Settings {
+    /// Field sections of 32 KiB, 512 KiB of them unread, no tunnels, and dynamic tables of 4096 bytes.
+    fn default() -> Self {
+        Self {
+            max_field_section_size: 32 << 10,
+            max_unread_fields: 512 << 10,
+            tunnels: Tunnels::None,
+            qpack: qpack::Limits { max_table_capacity: 4096, max_blocked_streams: 16 },
+            encoder: qpack::Policy::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// The beginning of the control stream: its type and SETTINGS. `chance` selects what is said only so that peers stay used
+    /// to what they do not know (RFC 9114 §7.2.4.1, §7.2.8): a reserved setting, and a reserved frame behind.
+    pub(super) fn stream(self, chance: u64) -> Vec<u8> {
+        let [setting, value, kind, ..] = chance.to_be_bytes().map(u64::from);
+        let mut payload = Vec::new();
+        let mut say = |identifier: u64, value: u64| {
+            varint::put(&mut payload, identifier);
+            varint::put(&mut payload, value);
+        };
+        say(0x06, self.max_field_section_size.min(varint::MAX));
+        if self.qpack.max_table_capacity > 0 {
+            say(0x01, self.qpack.max_table_capacity.min(varint::MAX));
+            say(0x07, self.qpack.max_blocked_streams.min(varint::MAX));
+        }
+        if self.tunnels == Tunnels::Taken {
+            say(0x08, 1);
+            say(0x33, 1);
+        }
+        say(reserved(setting), value);
+        let mut stream = vec![0x00, 0x04];
+        varint::put(&mut stream, payload.len() as u64);
+        stream.append(&mut payload);
+        varint::put(&mut stream, reserved(kind));
+        varint::put(&mut stream, 0);
+        stream
+    }
+}
+
+/// An identifier without a meaning.
+const fn reserved(number: u64) -> u64 {
+    0x1f * number + 0x21
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_name_reserved_ones_and_a_reserved_frame_follows() {
+        for (chance, said) in [
+            (0, &[0x00, 0x04, 12, 0x06, 0x80, 0, 0x80, 0, 0x01, 0x50, 0, 0x07, 16, 0x21, 0][..]),
+            (
+                0x01_02_03 << 40,
+                &[0x00, 0x04, 13, 0x06, 0x80, 0, 0x80, 0, 0x01, 0x50, 0, 0x07, 16, 0x40, 0x40, 2],
+            ),
+        ] {
+            let frame: &[u8] = if chance == 0 { &[0x21, 0] } else { &[0x40, 0x7e, 0] };
+            assert_eq!(Settings::default().stream(chance), [said, frame].concat());
+        }
+    }
+}
