@@ -12,6 +12,8 @@ mod dynamic_tables;
 mod extended_connect;
 #[cfg(test)]
 mod hostile;
+#[cfg(test)]
+mod hostile_server;
 mod priorities;
 #[cfg(test)]
 mod raw;

@@ -1,0 +1,437 @@
+//! Servers that break the rules of RFC 9114, RFC 9204 and RFC 9218, case by case, against this crate's client: what h3spec does
+//! to servers, the other way round.
+
+use crate::setup::*;
+use bytes::Bytes;
+use http::Request;
+use hvq::ConnectionError;
+use hvq_h3::client::{Client, RequestError};
+use hvq_h3::{ReceiveError, Settings, Tunnels};
+use std::time::Duration;
+
+/// The treatment that a server gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    /// Its connection is closed with this code.
+    Closed(u64),
+    /// Its response is stopped with this code, and the connection lives on.
+    Stopped(u64),
+    /// Its response is read to its end.
+    Read,
+    /// Its response ends too early for the client to say so on the stream, and the connection lives on.
+    Refused,
+}
+
+use Verdict::{Closed, Read, Refused, Stopped};
+
+const ID: Verdict = Closed(0x108);
+const FRAME: Verdict = Closed(0x106);
+const FRAME_UNEXPECTED: Verdict = Closed(0x105);
+const STREAM_CREATION: Verdict = Closed(0x103);
+const CLOSED_CRITICAL: Verdict = Closed(0x104);
+const SETTINGS: Verdict = Closed(0x109);
+const MISSING_SETTINGS: Verdict = Closed(0x10a);
+const DECOMPRESSION: Verdict = Closed(0x200);
+const ENCODER_STREAM: Verdict = Closed(0x201);
+const DECODER_STREAM: Verdict = Closed(0x202);
+const MESSAGE: Verdict = Stopped(0x10e);
+const CANCELLED: Verdict = Stopped(0x10c);
+const EXCESSIVE_LOAD: Verdict = Stopped(0x107);
+
+/// Something that the server does once the request is there.
+#[derive(Clone, Debug)]
+enum Act {
+    /// Bytes on a unidirectional stream of their own, which stays open.
+    Uni(Vec<u8>),
+    /// Bytes on a unidirectional stream, which ends.
+    UniEnded(Vec<u8>),
+    /// Bytes on a unidirectional stream, which is reset once they were read.
+    UniReset(Vec<u8>),
+    /// Bytes of the response.
+    Response(Vec<u8>),
+    /// The end of the response.
+    End,
+    /// A bidirectional stream of the server's.
+    Bidirectional,
+    /// The client's next unidirectional stream is not wanted any more.
+    StopUni,
+}
+
+use Act::{Bidirectional, End, Response, StopUni, Uni, UniEnded, UniReset};
+
+/// A frame of type `kind`, which is below 64.
+fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap() | 1 << 31;
+    [&[kind][..], &length.to_be_bytes(), payload].concat()
+}
+
+/// HEADERS of lines that are all literal (RFC 9204 §4.5.6).
+fn headers(lines: &[(&str, &str)]) -> Vec<u8> {
+    let mut section = vec![0, 0];
+    for (name, value) in lines {
+        assert!(name.len() < 7 + 128 && value.len() < 127);
+        match u8::try_from(name.len()).unwrap() {
+            short @ 0..7 => section.push(0x20 | short),
+            long => section.extend([0x27, long - 7]),
+        }
+        section.extend_from_slice(name.as_bytes());
+        section.push(value.len() as u8);
+        section.extend_from_slice(value.as_bytes());
+    }
+    frame(0x01, &section)
+}
+
+fn ok_with(lines: &[(&str, &str)]) -> Act {
+    Response(headers(&[&[(":status", "200")], lines].concat()))
+}
+
+fn data(bytes: &[u8]) -> Act {
+    Response(frame(0x00, bytes))
+}
+
+/// A control stream of `bytes` behind empty SETTINGS.
+fn control(bytes: &[u8]) -> Act {
+    Uni([&[0x00, 0x04, 0x00], bytes].concat())
+}
+
+/// A control stream with these settings.
+fn settings(payload: &[u8]) -> Act {
+    Uni([&[0x00], &frame(0x04, payload)[..]].concat())
+}
+
+/// An encoder stream with a table of 220 bytes and `instructions`.
+fn encoder(instructions: &[u8]) -> Act {
+    Uni([&[0x02, 0x3f, 0xbd, 0x01], instructions].concat())
+}
+
+/// A response whose status is a line of the static table, with the section's `prefix` and `lines`.
+fn section(prefix: [u8; 2], lines: &[u8]) -> Act {
+    Response(frame(0x01, &[&prefix[..], &[0xd9], lines].concat()))
+}
+
+/// An entry `x: y`, inserted with a literal name.
+const ENTRY: &[u8] = &[0x41, b'x', 1, b'y'];
+
+/// A client and the verdict on a server that does all of `acts` once a GET was asked.
+async fn verdict(acts: &[Act], request: Request<()>) -> Verdict {
+    let pair = pair(Duration::from_secs(20)).await;
+    let settings = Settings { tunnels: Tunnels::Taken, ..Settings::default() };
+    let client = Client::new(pair.client.clone(), settings).await.unwrap();
+    tokio::spawn(client.watch());
+    let (_sent, mut receiving) = within(client.whole(&request, Bytes::new())).await.unwrap();
+    let (mut send, _receive) = within(pair.server.accept_bi()).await.unwrap();
+    let (mut open, mut taken) = (Vec::new(), Vec::new());
+    for act in acts {
+        // The client may have closed by now.
+        let _acted = perform(act, &pair.server, &mut send, &mut open, &mut taken).await;
+    }
+    let asked = async {
+        receiving.response().await?;
+        while receiving.data().await?.is_some() {}
+        receiving.trailers().await?;
+        // There is nothing behind them.
+        receiving.data().await.map(|_| ())
+    };
+    let closed = |closed: ConnectionError| match closed {
+        ConnectionError::PeerApplication { code, .. } => Closed(code),
+        other => panic!("{acts:?}: {other}"),
+    };
+    let answered = tokio::select! {
+        lost = pair.server.closed() => return closed(lost),
+        answered = within(asked) => answered,
+    };
+    match answered {
+        Ok(()) => {
+            // What comes beside a response that is fine may not have been read yet.
+            let lost = tokio::time::timeout(Duration::from_millis(150), pair.server.closed()).await;
+            lost.map_or(Read, closed)
+        }
+        Err(ReceiveError::Violation(..) | ReceiveError::Lost(hvq::ReadError::ConnectionLost(_))) => {
+            closed(within(pair.server.closed()).await)
+        }
+        Err(_) => {
+            drop(receiving);
+            assert_eq!(pair.client.close_reason(), None, "{acts:?}");
+            match tokio::time::timeout(Duration::from_secs(2), send.stopped()).await {
+                Ok(Ok(Some(code))) => Stopped(code),
+                _ => Refused,
+            }
+        }
+    }
+}
+
+async fn perform(
+    act: &Act,
+    server: &hvq::Connection,
+    send: &mut hvq::SendStream,
+    open: &mut Vec<hvq::SendStream>,
+    taken: &mut Vec<hvq::RecvStream>,
+) -> Result<(), hvq::WriteError> {
+    match act {
+        Uni(bytes) | UniEnded(bytes) | UniReset(bytes) => {
+            let mut stream = server.open_uni().await?;
+            stream.write_all(bytes).await?;
+            match act {
+                UniEnded(_) => stream.finish()?,
+                UniReset(_) => {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    stream.reset(0x100)?;
+                }
+                _ => {}
+            }
+            open.push(stream);
+        }
+        Response(bytes) => send.write_all(bytes).await?,
+        End => send.finish()?,
+        Bidirectional => {
+            let (mut stream, receive) = server.open_bi().await?;
+            stream.write_all(b"?").await?;
+            open.push(stream);
+            taken.push(receive);
+        }
+        StopUni => {
+            let mut stream = server.accept_uni().await?;
+            stream.stop(0x100);
+            taken.push(stream);
+        }
+    }
+    Ok(())
+}
+
+/// Holds each case to its verdict.
+async fn all_of(cases: &[(&str, Vec<Act>, Verdict)]) {
+    let mut wrong = Vec::new();
+    for (name, acts, expected) in cases {
+        let got = within(verdict(acts, get("/"))).await;
+        if got != *expected {
+            wrong.push(format!("{name}: {got:?}, not {expected:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn frames_of_a_response_come_in_order() {
+    // RFC 9114 §4.1, §7.1, §7.2, §7.2.5, §7.2.8; RFC 9218 §7.1. attacks.md H1, H4.
+    let ok = || ok_with(&[]);
+    let interim = || Response(headers(&[(":status", "103")]));
+    let beside = |kind: u8| Response(frame(kind, &[0]));
+    let update = || Response(vec![0x80, 0x0f, 0x07, 0x00, 1, 0]);
+    all_of(&[
+        ("a response", vec![ok(), data(b"a"), End], Read),
+        ("one with trailers", vec![interim(), ok(), data(b"a"), Response(headers(&[("a", "b")])), End], Read),
+        ("DATA before HEADERS", vec![data(b"a"), End], FRAME_UNEXPECTED),
+        ("DATA behind an interim response", vec![interim(), data(b"a"), End], FRAME_UNEXPECTED),
+        ("DATA behind trailers", vec![ok(), Response(headers(&[])), data(b"a"), End], FRAME_UNEXPECTED),
+        (
+            "HEADERS behind trailers",
+            vec![ok(), Response(headers(&[])), Response(headers(&[])), End],
+            FRAME_UNEXPECTED,
+        ),
+        ("CANCEL_PUSH", vec![ok(), beside(0x03), End], FRAME_UNEXPECTED),
+        ("SETTINGS", vec![ok(), beside(0x04), End], FRAME_UNEXPECTED),
+        ("GOAWAY", vec![ok(), beside(0x07), End], FRAME_UNEXPECTED),
+        ("MAX_PUSH_ID", vec![ok(), beside(0x0d), End], FRAME_UNEXPECTED),
+        ("PRIORITY_UPDATE", vec![ok(), update(), End], FRAME_UNEXPECTED),
+        ("PRIORITY of HTTP/2", vec![ok(), beside(0x02), End], FRAME_UNEXPECTED),
+        ("PING of HTTP/2", vec![ok(), beside(0x06), End], FRAME_UNEXPECTED),
+        ("WINDOW_UPDATE of HTTP/2", vec![ok(), beside(0x08), End], FRAME_UNEXPECTED),
+        ("CONTINUATION of HTTP/2", vec![ok(), beside(0x09), End], FRAME_UNEXPECTED),
+        ("PUSH_PROMISE without permission", vec![Response(frame(0x05, &[0, 0, 0])), ok(), End], ID),
+        ("reserved frames", vec![beside(0x21), ok(), beside(0x21), data(b"a"), beside(0x21), End], Read),
+        ("an end within HEADERS", vec![Response(vec![0x01, 9, 0, 0]), End], FRAME),
+        ("an end within DATA", vec![ok(), Response(vec![0x00, 9, 0]), End], FRAME),
+        ("an end within a type", vec![ok(), Response(vec![0x80]), End], FRAME),
+        ("an end before HEADERS", vec![End], Refused),
+        (
+            "interim responses without end",
+            vec![Response(headers(&[(":status", "103")]).repeat(18))],
+            EXCESSIVE_LOAD,
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn malformed_responses_are_stopped_and_end_no_other() {
+    // RFC 9114 §4.1.2, §4.2, §4.3, §4.3.2, §4.5. attacks.md H2.
+    let bad = |lines: &[(&str, &str)]| vec![Response(headers(lines))];
+    let with = |name, value| vec![ok_with(&[(name, value)])];
+    let trailers = |line| vec![ok_with(&[]), data(b"a"), Response(headers(&[line]))];
+    let long = |length, body: &[u8]| vec![ok_with(&[("content-length", length)]), data(body), End];
+    all_of(&[
+        ("no :status", bad(&[("server", "a")]), MESSAGE),
+        ("no fields", bad(&[]), MESSAGE),
+        (":status twice", bad(&[(":status", "200"), (":status", "200")]), MESSAGE),
+        (":status of two digits", bad(&[(":status", "20")]), MESSAGE),
+        (":status 101", bad(&[(":status", "101")]), MESSAGE),
+        ("a pseudo-field of requests", bad(&[(":status", "200"), (":path", "/")]), MESSAGE),
+        ("an unknown pseudo-field", bad(&[(":status", "200"), (":own", "/")]), MESSAGE),
+        ("a pseudo-field behind others", bad(&[("server", "a"), (":status", "200")]), MESSAGE),
+        ("an uppercase name", with("Server", "a"), MESSAGE),
+        ("an empty name", with("", "a"), MESSAGE),
+        ("a name with a space", with("a b", "a"), MESSAGE),
+        ("a value with a line break", with("a", "a\r\nb: c"), MESSAGE),
+        ("a value with NUL", with("a", "a\0"), MESSAGE),
+        ("connection", with("connection", "close"), MESSAGE),
+        ("keep-alive", with("keep-alive", "1"), MESSAGE),
+        ("proxy-connection", with("proxy-connection", "close"), MESSAGE),
+        ("transfer-encoding", with("transfer-encoding", "chunked"), MESSAGE),
+        ("upgrade", with("upgrade", "a"), MESSAGE),
+        ("a content length that is none", with("content-length", "+1"), MESSAGE),
+        ("two content lengths", vec![ok_with(&[("content-length", "1"), ("content-length", "2")])], MESSAGE),
+        ("a pseudo-field among trailers", trailers((":status", "200")), MESSAGE),
+        ("connection among trailers", trailers(("connection", "close")), MESSAGE),
+        ("a body of the right length", long("3", b"abc"), Read),
+        ("a body that is too long", vec![ok_with(&[("content-length", "2")]), data(b"abc")], MESSAGE),
+        ("a body that is too short", long("4", b"abc"), Refused),
+        (
+            "trailers behind a body that is too short",
+            vec![ok_with(&[("content-length", "4")]), data(b"abc"), Response(headers(&[("a", "b")]))],
+            MESSAGE,
+        ),
+        ("fields that are too large", vec![ok_with(&[("a", "b".repeat(100).as_str()); 300])], CANCELLED),
+        ("HEADERS that claim a megabyte", vec![Response(vec![0x01, 0x80, 0x10, 0, 0])], CANCELLED),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn control_streams_say_what_servers_may_say() {
+    // RFC 9114 §5.2, §6.2.1, §7.2.3 to §7.2.8; RFC 9218 §7; RFC 9220 §3; RFC 9297 §2.1.1. attacks.md H3, H15, H16.
+    all_of(&[
+        ("DATA", vec![control(&[0x00, 0])], FRAME_UNEXPECTED),
+        ("HEADERS", vec![control(&[0x01, 0])], FRAME_UNEXPECTED),
+        ("PUSH_PROMISE", vec![control(&[0x05, 0])], FRAME_UNEXPECTED),
+        ("a frame of HTTP/2", vec![control(&[0x02, 0])], FRAME_UNEXPECTED),
+        ("MAX_PUSH_ID", vec![control(&[0x0d, 1, 4])], FRAME_UNEXPECTED),
+        ("PRIORITY_UPDATE", vec![control(&[0x80, 0x0f, 0x07, 0x00, 1, 0])], FRAME_UNEXPECTED),
+        ("SETTINGS twice", vec![control(&[0x04, 0])], FRAME_UNEXPECTED),
+        ("no SETTINGS", vec![Uni(vec![0x00, 0x07, 1, 0])], MISSING_SETTINGS),
+        ("a reserved frame before SETTINGS", vec![Uni(vec![0x00, 0x21, 0])], MISSING_SETTINGS),
+        ("CANCEL_PUSH", vec![control(&[0x03, 1, 0])], ID),
+        ("GOAWAY of a push", vec![control(&[0x07, 1, 5])], ID),
+        ("GOAWAY of a server's stream", vec![control(&[0x07, 1, 1])], ID),
+        ("GOAWAY that rises", vec![control(&[0x07, 1, 4, 0x07, 1, 8])], ID),
+        ("GOAWAY of two integers", vec![control(&[0x07, 2, 4, 4])], FRAME),
+        ("GOAWAY of half an integer", vec![control(&[0x07, 1, 0x40])], FRAME),
+        ("a setting of HTTP/2", vec![settings(&[0x02, 0])], SETTINGS),
+        ("another", vec![settings(&[0x05, 1])], SETTINGS),
+        ("a setting twice", vec![settings(&[0x06, 1, 0x06, 1])], SETTINGS),
+        ("extended CONNECT by two", vec![settings(&[0x08, 2])], SETTINGS),
+        ("datagrams by two", vec![settings(&[0x33, 2])], SETTINGS),
+        ("half a setting", vec![settings(&[0x06])], FRAME),
+        ("settings that nobody knows", vec![settings(&[0x21, 1]), ok_with(&[]), End], Read),
+        ("a frame that nobody knows", vec![control(&[0x21, 2, 0, 0]), ok_with(&[]), End], Read),
+        ("GOAWAY that falls", vec![control(&[0x07, 1, 8, 0x07, 1, 4]), ok_with(&[]), End], Read),
+        ("an endless frame that is understood", vec![control(&[0x07, 0x80, 1, 0, 0])], Closed(0x107)),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_of_a_server_are_those_that_may_be_and_last() {
+    // RFC 9114 §6.1, §6.2, §4.6; RFC 9204 §4.2. attacks.md H5.
+    let answered = |act: Act| vec![act, ok_with(&[]), End];
+    all_of(&[
+        ("a bidirectional stream", vec![Bidirectional], STREAM_CREATION),
+        ("two control streams", vec![control(&[]), control(&[])], STREAM_CREATION),
+        ("two encoder streams", vec![Uni(vec![0x02]), Uni(vec![0x02])], STREAM_CREATION),
+        ("two decoder streams", vec![Uni(vec![0x03]), Uni(vec![0x03])], STREAM_CREATION),
+        ("a push that nobody permitted", vec![Uni(vec![0x01, 0])], ID),
+        ("a control stream that ends", vec![UniEnded(vec![0x00, 0x04, 0x00])], CLOSED_CRITICAL),
+        ("a control stream that is reset", vec![UniReset(vec![0x00, 0x04, 0x00])], CLOSED_CRITICAL),
+        ("an encoder stream that ends", vec![UniEnded(vec![0x02])], CLOSED_CRITICAL),
+        ("a decoder stream that ends", vec![UniEnded(vec![0x03])], CLOSED_CRITICAL),
+        ("a decoder stream that is reset", vec![UniReset(vec![0x03])], CLOSED_CRITICAL),
+        ("the client's control stream is not wanted", vec![StopUni], CLOSED_CRITICAL),
+        ("a stream that nobody knows", answered(Uni(vec![0x21, 1, 2, 3])), Read),
+        ("one that ends", answered(UniEnded(vec![0x21])), Read),
+        ("one that ends before its type", answered(UniEnded(vec![0x40])), Read),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn field_sections_and_instructions_of_servers_are_held_to_the_rules_of_qpack() {
+    // RFC 9204 §2.1.2, §2.2.3, §3.2, §4.3, §4.4, §4.5.1, §6. attacks.md H8, H9, H11, H12.
+    let table = |section: Act| vec![encoder(ENTRY), section, End];
+    all_of(&[
+        ("a line of the dynamic table", table(section([2, 0], &[0x80])), Read),
+        ("a table that is not there", vec![section([0, 0], &[0x80]), End], DECOMPRESSION),
+        ("an index before the table", table(section([2, 0], &[0x81])), DECOMPRESSION),
+        ("an index behind the required count", table(section([2, 0], &[0x10])), DECOMPRESSION),
+        ("an index beyond the static table", vec![section([0, 0], &[0xff, 36]), End], DECOMPRESSION),
+        ("a name beyond the static table", vec![section([0, 0], &[0x5f, 84, 0]), End], DECOMPRESSION),
+        ("a negative base", table(section([2, 0x81], &[])), DECOMPRESSION),
+        ("a required count that cannot be", table(section([0xff, 0], &[])), DECOMPRESSION),
+        ("a string beyond the end", vec![section([0, 0], &[0x21, b'x', 9, b'y']), End], DECOMPRESSION),
+        (
+            "a Huffman code with a wrong end",
+            vec![section([0, 0], &[0x21, b'x', 0x81, 0x00]), End],
+            DECOMPRESSION,
+        ),
+        ("a section that ends within its prefix", vec![Response(frame(0x01, &[0])), End], DECOMPRESSION),
+        ("a capacity above the limit", vec![Uni(vec![0x02, 0x3f, 0xe2, 0x1f])], ENCODER_STREAM),
+        ("an entry without a table", vec![Uni([&[0x02], ENTRY].concat())], ENCODER_STREAM),
+        (
+            "an entry that is too large",
+            vec![encoder(&[&[0x41, b'x', 0x7f, 100][..], &[b'y'; 227]].concat())],
+            ENCODER_STREAM,
+        ),
+        ("a name that is not there", vec![encoder(&[0x80, 1, b'y'])], ENCODER_STREAM),
+        ("a name beyond the static table", vec![encoder(&[0xff, 36, 1, b'y'])], ENCODER_STREAM),
+        ("a duplicate of nothing", vec![encoder(&[0x00])], ENCODER_STREAM),
+        ("a number of ten bytes", vec![encoder(&[&[0x1f][..], &[0xff; 10]].concat())], ENCODER_STREAM),
+        ("an increment of nothing", vec![Uni(vec![0x03, 0x00])], DECODER_STREAM),
+        ("an increment beyond what was inserted", vec![Uni(vec![0x03, 0x01])], DECODER_STREAM),
+        ("an acknowledgement of nothing", vec![Uni(vec![0x03, 0x80])], DECODER_STREAM),
+        (
+            "a number of ten bytes in the decoder stream",
+            vec![Uni([&[0x03, 0x3f][..], &[0xff; 10]].concat())],
+            DECODER_STREAM,
+        ),
+        ("a cancellation of nothing", vec![Uni(vec![0x03, 0x40]), ok_with(&[]), End], Read),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_is_not_blocked_on_more_streams_than_it_said() {
+    // RFC 9204 §2.1.2.
+    let pair = pair(Duration::from_secs(20)).await;
+    let client = Client::new(pair.client.clone(), Settings::default()).await.unwrap();
+    tokio::spawn(client.watch());
+    let mut stream = pair.server.open_uni().await.unwrap();
+    stream.write_all(&[0x02, 0x3f, 0xbd, 0x01]).await.unwrap();
+    let mut waiting = Vec::new();
+    for number in 0..17 {
+        assert_eq!(pair.client.close_reason(), None, "{number}");
+        let (sent, mut receiving) = within(client.whole(&get("/"), Bytes::new())).await.unwrap();
+        let (mut send, receive) = within(pair.server.accept_bi()).await.unwrap();
+        send.write_all(&frame(0x01, &[2, 0, 0xd9, 0x80])).await.unwrap();
+        waiting.push((tokio::spawn(async move { (receiving.response().await, sent) }), send, receive));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let closed = within(pair.server.closed()).await;
+    assert!(matches!(closed, ConnectionError::PeerApplication { code: 0x200, .. }), "{closed}");
+}
+
+#[tokio::test]
+async fn a_server_that_breaks_the_rules_is_told_to_the_one_who_asked() {
+    let pair = pair(Duration::from_secs(20)).await;
+    let client = Client::new(pair.client.clone(), Settings::default()).await.unwrap();
+    tokio::spawn(client.watch());
+    let (_sent, mut receiving) = within(client.whole(&get("/"), Bytes::new())).await.unwrap();
+    let (mut send, _receive) = within(pair.server.accept_bi()).await.unwrap();
+    send.write_all(&frame(0x00, b"a")).await.unwrap();
+    let error = within(receiving.response()).await.unwrap_err();
+    assert_eq!(error.to_string(), "DATA before HEADERS");
+    let closed = within(pair.client.closed()).await;
+    assert_eq!(closed, ConnectionError::LocallyClosed { code: 0x105 });
+    let next = within(client.whole(&get("/"), Bytes::new())).await.unwrap_err();
+    assert!(
+        matches!(next, RequestError::Connection(ConnectionError::LocallyClosed { code: 0x105 })),
+        "{next}"
+    );
+}
