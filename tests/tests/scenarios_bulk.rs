@@ -6,7 +6,7 @@ use hvq_tests::bulk::Download;
 use hvq_tests::net::Net;
 use hvq_tests::net::wire::Wire;
 use hvq_transport::connection::{ChannelHint, FourTuple, TransportConfig};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const EMBB: &str = "rtt=50ms,rate=60mbit,queue=800p";
@@ -141,4 +141,41 @@ fn a_path_with_a_little_room_left_does_not_keep_a_packet_from_one_with_much() {
     net.run(&mut download, Net::START + Duration::from_millis(5_100));
     let goodput = download.goodput(Duration::from_secs(5)) / 1e6;
     assert!(goodput >= 40.0, "{goodput:.2} Mbit/s\n{}", net.describe());
+}
+
+/// The first path that has room; it takes down the waits for paths that have none though their windows have.
+#[derive(Debug, Default)]
+struct PacerWitness {
+    waits: Arc<Mutex<Vec<Duration>>>,
+}
+
+impl Scheduler for PacerWitness {
+    fn name(&self) -> &'static str {
+        "pacer-witness"
+    }
+
+    fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
+        let paced =
+            |path: &&PathView| !path.can_send() && path.window > path.in_flight + 4 * path.datagram_size;
+        let mut waits = self.waits.lock().expect("no thread panicked");
+        waits.extend(paths.iter().filter(paced).map(|path| path.next_send));
+        FirstWithRoom.place(item, paths)
+    }
+}
+
+#[test]
+fn a_policy_is_told_how_long_the_pacer_holds_a_path_back() {
+    // A pass that used up what the pacer gave is soon followed by the next, long before a round trip of 50 ms is over.
+    let waits = Arc::new(Mutex::new(Vec::new()));
+    let seen = waits.clone();
+    let watched = TransportConfig::new(Arc::new(move || Box::new(PacerWitness { waits: seen.clone() })));
+    let mut net = Net::new(config_without_channels(), watched, 1);
+    let first = net.wire(EMBB);
+    net.connect(first);
+    net.run(&mut Download::new(None), Net::START + Duration::from_secs(2));
+    let waits = waits.lock().expect("no thread panicked");
+    assert!(waits.len() > 100, "the pacer held the path back {} times", waits.len());
+    let (least, most) = (waits.iter().min(), waits.iter().max());
+    assert!(least.is_some_and(|wait| !wait.is_zero()), "none is told");
+    assert!(most.is_some_and(|wait| *wait < Duration::from_millis(10)), "{most:?}");
 }

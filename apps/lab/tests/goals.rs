@@ -69,8 +69,8 @@ fn pages_gain_what_is_known_with_nothing_told_the_client_told_and_both() {
     let (definition, records) = first_look("untold", &["embb", "hvc"], keep);
     let gains = sorted(&definition, &records, &Measure::Gain);
     let told = |by: &str| gains.iter().filter(|(cell, _)| cell.ends_with(by)).cloned().collect::<Vec<_>>();
-    assert_reaches(&told("both"), 19.0, 23.0);
-    assert_reaches(&told("client"), 19.0, 23.0);
+    assert_reaches(&told("both"), 18.5, 23.0);
+    assert_reaches(&told("client"), 18.5, 23.0);
     assert_reaches(&told("none"), 19.0, 21.0);
 }
 
@@ -79,7 +79,7 @@ fn knowledge_that_is_wrong_and_a_channel_that_is_shared_cost_what_is_known() {
     let (definition, records) = first_look("wrong", &["embb", "hvc"], |definition, cell| {
         definition.matrix.label(cell, Axis::Embb) == "LB-D"
     });
-    assert_reaches(&sorted(&definition, &records, &Measure::Gain), -15.0, 16.0);
+    assert_reaches(&sorted(&definition, &records, &Measure::Gain), -16.0, 16.0);
     let (definition, records) = first_look("taken", &["embb", "hvc"], |definition, cell| {
         definition.matrix.label(cell, Axis::Embb) == "LB-D"
     });

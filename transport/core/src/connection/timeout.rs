@@ -134,7 +134,10 @@ impl Connection {
                 }
             }
             if wants {
-                fold(path.route.paced_until(path.sent.in_flight(), now), TimerReason::Pacing);
+                fold(
+                    path.route.paced_until(path.route.datagram_size, path.sent.in_flight(), now),
+                    TimerReason::Pacing,
+                );
             }
         }
         earliest

@@ -74,7 +74,10 @@ impl Sender<'_> {
         PathView {
             state: path.scheduling_state(),
             send_allowance: room,
-            next_send: next_send(path, room, now),
+            next_send: match path.route.datagram_size {
+                size if room >= size => Duration::ZERO,
+                size => wait_for_room(path, size, now),
+            },
             window: path.route.window(),
             in_flight,
             delay: path.hints.delay.unwrap_or_else(|| self.paths.delay(path.id)),
@@ -114,13 +117,10 @@ enum Proof {
     AwaitedBeside,
 }
 
-/// Returns the time until a full datagram may go: by the pacer, or when the oldest packet in flight should be
-/// acknowledged.
-fn next_send(path: &Path, room: usize, now: Instant) -> Duration {
-    if room >= path.route.datagram_size {
-        return Duration::ZERO;
-    }
-    if let Some(at) = path.route.paced_until(path.sent.in_flight(), now) {
+/// Returns the time until `bytes` may go on `path`, which has room for less: by the pacer, or when the oldest packet in
+/// flight should be acknowledged.
+pub(in crate::connection) fn wait_for_room(path: &Path, bytes: usize, now: Instant) -> Duration {
+    if let Some(at) = path.route.paced_until(bytes, path.sent.in_flight(), now) {
         return at.since(now);
     }
     let rtt = path.rtt().smoothed();

@@ -196,13 +196,13 @@ impl Route {
         window.min(self.pacer.available(now)).min(self.amplification.allowance())
     }
 
-    /// Returns the time at which the pacer lets a full datagram go, if it is the pacer that holds it back.
-    pub fn paced_until(&self, in_flight: usize, now: Instant) -> Option<Instant> {
+    /// Returns the time at which the pacer lets `bytes` go, at most a burst, if it is the pacer that holds them back.
+    pub fn paced_until(&self, bytes: usize, in_flight: usize, now: Instant) -> Option<Instant> {
         let window = self.window().saturating_sub(in_flight);
-        if window < self.datagram_size.min(self.window()) {
+        if window < bytes.min(self.window()) {
             return None;
         }
-        let ready = self.pacer.ready_at(self.datagram_size, now);
+        let ready = self.pacer.ready_at(bytes, now);
         (ready > now).then_some(ready)
     }
 

@@ -2,7 +2,9 @@
 
 use crate::connection::control::ControlFrame;
 use crate::connection::send::Sender;
+use crate::connection::send::packet_builder::PacketBuilder;
 use crate::connection::send::transmission_round::{LEAST_ROOM, TransmissionRound};
+use crate::connection::views::wait_for_room;
 use crate::recovery_token::RecoveryToken;
 use crate::stream::StreamId;
 use crate::time::Instant;
@@ -82,7 +84,8 @@ impl Sender<'_> {
                 || bytes < item.bytes && wide.contains(index) && round.can_take(index, bytes + item.header)
         };
         let all_fit = exempt || able == PathSet::first(round.views.len());
-        let fitting = if all_fit { None } else { fitting(able, wide, round) };
+        let wait = |index: usize, view: &PathView| self.wait_behind_open(item, round, index, view);
+        let fitting = if all_fit { None } else { fitting(able, wide, round, wait) };
         match self.scheduler.place(item, fitting.as_deref().unwrap_or(&round.views)) {
             // The item never fits there: a policy that does not look at sizes would wait for ever.
             Placement::On { path, .. } if round.index(path).is_some_and(|index| !wide.contains(index)) => {
@@ -342,6 +345,19 @@ impl Sender<'_> {
         self.scheduler.item(content, bytes, self.streams.credit(), now)
     }
 
+    /// Returns the time until the item fits on the path at `index`, behind the packet that is open there.
+    fn wait_behind_open(
+        &self,
+        item: &Item,
+        round: &TransmissionRound,
+        index: usize,
+        view: &PathView,
+    ) -> Duration {
+        let open = round.builders.get(index).map_or(0, PacketBuilder::used);
+        let next = (item.bytes + item.header + view.overhead).min(view.datagram_size);
+        self.paths.get(view.id).map_or(Duration::ZERO, |path| wait_for_room(path, open + next, round.now))
+    }
+
     /// No policy can stall the connection: if all waits and nothing is in flight where an answer is to be expected, it is
     /// asked again soon, and overruled after a few times.
     fn guard_against_stalls(&mut self, round: &TransmissionRound) {
@@ -370,18 +386,25 @@ fn overrule(item: &Item, able: PathSet, round: &TransmissionRound) -> Choice {
 
 /// The views with those that have room, but not for all of an item that only the paths in `able` take, shown as full, and
 /// those that are not `wide` enough for it as silent; `None` if there are none. A policy that sent it there would wait without
-/// knowing, for room or for ever, while another path may have some.
-fn fitting(able: PathSet, wide: PathSet, round: &TransmissionRound) -> Option<SmallVec<[PathView; 4]>> {
+/// knowing, for room or for ever, while another path may have some. `wait` tells how long a full one is waited for.
+fn fitting(
+    able: PathSet,
+    wide: PathSet,
+    round: &TransmissionRound,
+    wait: impl Fn(usize, &PathView) -> Duration,
+) -> Option<SmallVec<[PathView; 4]>> {
     let is_short = |index: usize, view: &PathView| view.can_send() && !able.contains(index);
     if wide.len() == round.views.len()
         && !round.views.iter().enumerate().any(|(index, view)| is_short(index, view))
     {
         return None;
     }
-    let shown = |(index, view): (usize, &PathView)| PathView {
-        send_allowance: if is_short(index, view) { 0 } else { view.send_allowance },
-        state: if wide.contains(index) { view.state } else { PathState::Silent },
-        ..*view
+    let shown = |(index, view): (usize, &PathView)| {
+        let state = if wide.contains(index) { view.state } else { PathState::Silent };
+        match is_short(index, view) {
+            true => PathView { send_allowance: 0, next_send: wait(index, view), state, ..*view },
+            false => PathView { state, ..*view },
+        }
     };
     Some(round.views.iter().enumerate().map(shown).collect())
 }

@@ -75,13 +75,26 @@ fn a_promised_rate_paces_what_the_controller_would_let_go() {
     let burst = route.pacer.available(Instant::ZERO);
     route.pacer.on_sent(burst, Instant::ZERO);
     // A datagram at 250 bytes a millisecond.
-    let ready = route.paced_until(burst, Instant::ZERO).expect("the pacer holds it back");
+    let ready =
+        route.paced_until(route.datagram_size, burst, Instant::ZERO).expect("the pacer holds it back");
     assert!(ready.since(Instant::ZERO) >= Duration::from_micros(4_700), "{ready:?}");
-    assert_eq!(route.paced_until(burst, ready), None);
+    assert_eq!(route.paced_until(route.datagram_size, burst, ready), None);
     let last = route.window() - 1_200;
-    assert_eq!(route.paced_until(last, Instant::ZERO), Some(ready), "the window lets one more go");
-    assert_eq!(route.paced_until(last + 1, Instant::ZERO), None, "the window holds it back");
-    assert_eq!(route.paced_until(route.window(), Instant::ZERO), None, "the window holds it back");
+    assert_eq!(
+        route.paced_until(route.datagram_size, last, Instant::ZERO),
+        Some(ready),
+        "the window lets one more go"
+    );
+    assert_eq!(
+        route.paced_until(route.datagram_size, last + 1, Instant::ZERO),
+        None,
+        "the window holds it back"
+    );
+    assert_eq!(
+        route.paced_until(route.datagram_size, route.window(), Instant::ZERO),
+        None,
+        "the window holds it back"
+    );
 }
 
 #[test]
