@@ -3,11 +3,10 @@
 
 use crate::configuration::Underscores;
 use crate::destination_policy::port_of;
-use http::header::{
-    CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, VIA,
-};
+use http::header::{COOKIE, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, VIA};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, response};
+use hvq_h3::content_length;
 use hvq_h3::hop_by_hop::{self, CONNECTION_SPECIFIC};
 use std::net::IpAddr;
 
@@ -78,19 +77,7 @@ pub(crate) fn check(request: &Request<()>) -> Result<Option<u64>, FieldError> {
             ));
         }
     }
-    length(fields)
-}
-
-/// The `content-length`, which is said once and in digits if it is said at all (RFC 9110 §8.6).
-fn length(fields: &HeaderMap) -> Result<Option<u64>, FieldError> {
-    let mut said = fields.get_all(CONTENT_LENGTH).iter();
-    let (Some(value), more) = (said.next(), said.next()) else { return Ok(None) };
-    let digits = !value.is_empty() && value.as_bytes().iter().all(u8::is_ascii_digit);
-    let number = value.to_str().ok().and_then(|text| text.parse().ok());
-    match (digits, number, more) {
-        (true, Some(number), None) => Ok(Some(number)),
-        _ => Err(FieldError::Malformed("the content length is no number")),
-    }
+    content_length(fields).map_err(|_| FieldError::Malformed("the content length is no number"))
 }
 
 /// Fields that do not go on: they concern one hop, or the gateway says them itself.

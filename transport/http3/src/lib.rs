@@ -45,6 +45,7 @@ pub mod serving;
 pub use capsules::Capsules;
 pub use code::Code;
 pub use datagrams::{Datagrams, Flow, Outcome};
+pub use protocol::fields::{InvalidLength, content_length};
 pub use protocol::priorities::{Priorities, UnknownStream};
 pub use protocol::receiving::{ReceiveError, Receiving};
 pub use protocol::request::Protocol;

@@ -51,15 +51,29 @@ pub(crate) fn check(fields: &HeaderMap) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// The `content-length`, which is said once and in digits if it is said at all (RFC 9110 §8.6).
-pub(super) fn content_length(fields: &HeaderMap) -> Result<Option<u64>, Malformed> {
+/// A `content-length` that is not one number, said once: its message is malformed (RFC 9110 §8.6).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the content length is no number")]
+pub struct InvalidLength;
+
+impl From<InvalidLength> for Malformed {
+    fn from(InvalidLength: InvalidLength) -> Self {
+        Self("the content length is no number")
+    }
+}
+
+/// The `content-length` among `fields` in bytes, if there is one (RFC 9110 §8.6).
+///
+/// # Errors
+/// It is said twice, or is not a number in digits of up to 64 bits.
+pub fn content_length(fields: &HeaderMap) -> Result<Option<u64>, InvalidLength> {
     let mut said = fields.get_all(CONTENT_LENGTH).iter();
     let (Some(value), more) = (said.next(), said.next()) else { return Ok(None) };
     let digits = !value.is_empty() && value.as_bytes().iter().all(u8::is_ascii_digit);
     let number = value.to_str().ok().and_then(|text| text.parse().ok());
     match (digits, number, more) {
         (true, Some(number), None) => Ok(Some(number)),
-        _ => Err(Malformed("the content length is no number")),
+        _ => Err(InvalidLength),
     }
 }
 
