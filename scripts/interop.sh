@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Exchanges data with other implementations and prints a table: scripts/interop.sh [--only ROW]... [--json] [--list]
 #
-# noq, quiche, quinn and s2n-quic are built into the runner; nginx and h2load are compiled once and cached like BoringSSL,
+# noq, quiche, quinn, s2n-quic and ls-qpack are built into the runner; nginx and h2load are compiled once and cached like BoringSSL,
 # which they use; quic-go with connect-ip-go, and masque-go, are Go modules below interop/; aioquic and libcurl get a Python environment of their own there;
 # h3spec is a program from a Maven artifact. What only rows need that are not asked for is left out.
 set -euo pipefail

@@ -7,7 +7,8 @@ use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use hvq::{
-    ClientConfig, ClientTls, Connection, ConnectionError, Endpoint, Policy, ServerConfig, ServerTls, TransportConfig, Verify,
+    ClientConfig, ClientTls, Connection, ConnectionError, Endpoint, Policy, ServerConfig, ServerTls,
+    TransportConfig, Verify,
 };
 use hvq_h3::client::Client;
 use hvq_h3::serving::{Incoming, Server};

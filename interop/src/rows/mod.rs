@@ -6,6 +6,7 @@ mod h3spec;
 mod http3;
 mod multipath;
 mod process;
+mod qpack;
 mod servers;
 mod single;
 mod tunnels;
@@ -104,13 +105,15 @@ pub enum Row {
     Chromium,
     /// h3spec misbehaves.
     H3spec,
+    /// ls-qpack writes and reads field sections.
+    LsQpack,
 }
 
 use Row::*;
 
 impl Row {
     /// All rows, in their order.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         NoqServer,
         NoqClient,
         NoqServerSecondCut,
@@ -138,6 +141,7 @@ impl Row {
         H2load,
         Chromium,
         H3spec,
+        LsQpack,
     ];
 
     /// The name that selects it.
@@ -170,6 +174,7 @@ impl Row {
             H2load => "h2load",
             Chromium => "chromium",
             H3spec => "h3spec",
+            LsQpack => "ls-qpack",
         }
     }
 
@@ -188,6 +193,7 @@ impl Row {
             Chromium => "HTTP/3: a page and 10 MB",
             H2load => "HTTP/3: many small requests",
             H3spec => "wrong input, case by case",
+            LsQpack => "QPACK: 12,000 sections each way",
             _ => "HTTP/3: 10 MB",
         }
     }
@@ -227,6 +233,7 @@ impl Row {
                 H2load => clients::h2load(setup).await,
                 Chromium => clients::chromium(setup).await,
                 H3spec => h3spec::run(setup).await,
+                LsQpack => qpack::run(),
             }
         };
         let late = || format!("not done after {} s", patience.as_secs());
