@@ -12,6 +12,7 @@ TITLES = {
     "rfc9000": "RFC 9000, transport",
     "rfc9001": "RFC 9001, TLS",
     "rfc9002": "RFC 9002, recovery",
+    "rfc9204": "RFC 9204, QPACK",
     "rfc9221": "RFC 9221, datagrams",
 }
 BEGIN, END = "<!-- rules: begin -->", "<!-- rules: end -->"

@@ -203,6 +203,9 @@ impl Uni {
 fn kind(number: u64, seen: &mut Seen) -> Result<Kind, Violation> {
     let (kind, index) = match number {
         0x00 => (Kind::Control(SettingsProgress::Awaited), 0),
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-4.2
+        //# An endpoint MUST allow its peer to create an encoder stream and a decoder stream even if the
+        //# connection's settings prevent their use.
         0x02 => (Kind::Encoder, 1),
         0x03 => (Kind::Decoder, 2),
         // RFC 9114 §6.2.2: only servers push, and only what may be pushed, which is nothing here (§4.6).
@@ -214,6 +217,9 @@ fn kind(number: u64, seen: &mut Seen) -> Result<Kind, Violation> {
         }
         _ => return Ok(Kind::Unknown),
     };
+    //= https://www.rfc-editor.org/rfc/rfc9204#section-4.2
+    //# Receipt of a second instance of either stream type MUST be treated as a connection error of type
+    //# H3_STREAM_CREATION_ERROR.
     match seen.critical.get_mut(index).map(|seen| std::mem::replace(seen, true)) {
         Some(false) => Ok(kind),
         _ => Err(Violation(Code::H3_STREAM_CREATION_ERROR, "a second stream of a kind that there is one of")),
@@ -385,6 +391,10 @@ mod tests {
         assert_eq!(on(&[&[0, 0x04, 1, 0x06]]).unwrap_err(), Code::H3_FRAME_ERROR);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9204#section-4.2
+    //= type=test
+    //# Receipt of a second instance of either stream type MUST be treated as a connection error of type
+    //# H3_STREAM_CREATION_ERROR.
     #[test]
     fn there_is_one_stream_of_each_kind_and_none_to_push() {
         // attacks.md H5.
@@ -401,6 +411,10 @@ mod tests {
         assert_eq!(on(&[&[0, 0x04, 4, 0x07, 1, 0x07, 1]]).unwrap_err(), Code::H3_SETTINGS_ERROR);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9204#section-4.2
+    //= type=test
+    //# An endpoint MUST allow its peer to create an encoder stream and a decoder stream even if the
+    //# connection's settings prevent their use.
     #[test]
     fn instructions_about_a_table_that_is_not_there_end_the_connection() {
         // attacks.md H8: a capacity above the limit, insertions, increments, acknowledgements.

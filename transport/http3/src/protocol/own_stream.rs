@@ -10,6 +10,11 @@ use std::task::{Context, Poll};
 pub(super) struct OwnStream {
     /// The type of the stream.
     kind: u8,
+    //= https://www.rfc-editor.org/rfc/rfc9204#section-4.2
+    //= type=implication
+    //= reason=Nothing finishes or resets the stream, and `Uni` stops none of these two kinds.
+    //# The sender MUST NOT close either of these streams, and the receiver MUST NOT request that the
+    //# sender close either of these streams.
     stream: Option<SendStream>,
     /// True once the type was written.
     is_typed: bool,
@@ -36,6 +41,8 @@ impl OwnStream {
         if bytes.is_empty() {
             return Ok(0);
         }
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-4.2
+        //# Each endpoint MUST initiate, at most, one encoder stream and, at most, one decoder stream.
         if self.stream.is_none()
             && let Poll::Ready(Ok(stream)) = connection.poll_open_uni(context)
         {

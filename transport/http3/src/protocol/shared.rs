@@ -356,6 +356,9 @@ fn poll_stream(
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(Some(chunk))) => uni.take(&chunk, seen, &mut shared.compression().tables)?,
             Poll::Ready(Err(ReadError::ConnectionLost(_))) => return Poll::Ready(Ok(())),
+            //= https://www.rfc-editor.org/rfc/rfc9204#section-4.2
+            //# Closure of either unidirectional stream type MUST be treated as a connection error of
+            //# type H3_CLOSED_CRITICAL_STREAM.
             Poll::Ready(Ok(None) | Err(_)) if uni.is_critical() => {
                 let reason = "a stream ended that has to last";
                 return Poll::Ready(Err(Violation(Code::H3_CLOSED_CRITICAL_STREAM, reason)));

@@ -104,6 +104,8 @@ impl Decoder {
         }
         self.blocked.remove(&stream);
         let fields = Reader::new(input, limit, Some((&self.table, prefix))).lines()?;
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-2.2.2.1
+        //# it MUST emit a Section Acknowledgment instruction (Section 4.4.1).
         if prefix.required > 0 {
             // RFC 9204 §4.4.1: an acknowledgement tells of the insertions, too.
             put_integer(stream, 7, 0b1000_0000, &mut self.pending);
@@ -137,6 +139,9 @@ impl Decoder {
     fn block(&mut self, stream: u64, required: u64) -> Result<(), SectionError> {
         let most = usize::try_from(self.limits.max_blocked_streams).unwrap_or(usize::MAX);
         // RFC 9204 §2.1.2: an encoder that blocks more breaks its word.
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-2.1.2
+        //# If a decoder encounters more blocked streams than it promised to support, it MUST treat this
+        //# as a connection error of type QPACK_DECOMPRESSION_FAILED.
         if !self.blocked.contains_key(&stream) && self.blocked.len() >= most {
             return Err(SectionError::Malformed);
         }
@@ -162,6 +167,9 @@ impl Decoder {
             }
             0b0010_0000..=0b0011_1111 => {
                 let capacity = input.integer(5)?;
+                //= https://www.rfc-editor.org/rfc/rfc9204#section-4.3.1
+                //# The decoder MUST treat a new dynamic table capacity value that exceeds this limit as
+                //# a connection error of type QPACK_ENCODER_STREAM_ERROR.
                 if capacity > most {
                     return Err(Refusal::Wrong("a capacity above the limit"));
                 }
@@ -170,11 +178,15 @@ impl Decoder {
             }
             _ => {
                 let index = input.integer(5)?;
+                //= https://www.rfc-editor.org/rfc/rfc9204#section-3.2
+                //# duplicate entries MUST NOT be treated as an error by the decoder.
                 self.relative(index)?.clone()
             }
         };
         match self.table.insert(field) {
             Ok(_) => Ok(()),
+            //= https://www.rfc-editor.org/rfc/rfc9204#section-3.2.2
+            //# the decoder MUST treat this as a connection error of type QPACK_ENCODER_STREAM_ERROR.
             Err(_) => Err(Refusal::Wrong("an entry that is larger than the table")),
         }
     }
@@ -185,6 +197,8 @@ impl Decoder {
             return Ok(self.relative(index)?.name.clone());
         }
         let known = usize::try_from(index).ok().and_then(|index| FIELDS.get(index));
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-3.1
+        //# this MUST be treated as a connection error of type QPACK_ENCODER_STREAM_ERROR.
         let (name, _) = known.ok_or(Refusal::Wrong("an index beyond the static table"))?;
         Ok(Bytes::from_static(name.as_bytes()))
     }
@@ -193,6 +207,8 @@ impl Decoder {
     fn relative(&self, index: u64) -> Result<&Field, Refusal> {
         let absolute = self.table.inserted().checked_sub(1).and_then(|newest| newest.checked_sub(index));
         let entry = absolute.and_then(|absolute| self.table.get(absolute));
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-2.2.3
+        //# it MUST treat this as a connection error of type QPACK_ENCODER_STREAM_ERROR.
         entry.ok_or(Refusal::Wrong("an index of an entry that is not there"))
     }
 }

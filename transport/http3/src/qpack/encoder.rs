@@ -116,23 +116,37 @@ impl Encoder {
 
     /// Uses a table within the limits of the peer's SETTINGS from now on; to be called once.
     pub fn set_peer_limits(&mut self, peer: Limits) {
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-3.2.3
+        //# The encoder MUST NOT set a dynamic table capacity that exceeds this maximum,
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-4.3.1
+        //# The new capacity MUST be lower than or equal to the limit described in Section 3.2.3.
         let capacity = self.policy.max_capacity.min(peer.max_table_capacity);
         if capacity < FIELD_OVERHEAD || self.table.capacity() > 0 {
             return;
         }
         self.peer = peer;
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-4.3.1
+        //= type=implication
+        //= reason=The table is empty: a capacity is set once, and never changed.
+        //# This MUST NOT cause the eviction of entries that are not evictable;
         self.table.set_capacity(capacity);
         put_integer(capacity, 5, 0b0010_0000, &mut self.pending);
     }
 
     /// Writes a field section of `stream`, prefix included.
     pub fn section<'a>(&mut self, stream: u64, lines: impl IntoIterator<Item = Line<'a>>, to: &mut BytesMut) {
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-3.2.3
+        //# the encoder MUST NOT insert entries into the dynamic table and MUST NOT send any encoder
+        //# instructions on the encoder stream.
         if self.table.capacity() == 0 || self.references.is_full() {
             return write::write(lines, to);
         }
         let usable = if self.may_block(stream) { u64::MAX } else { self.known };
         let mut open = Open { base: self.table.inserted(), usable, reference: None };
         let mut written = BytesMut::with_capacity(256);
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-2.1
+        //# An encoder MUST emit field representations in the order they appear in the input field
+        //# section.
         for line in lines {
             self.line(line, &mut open, &mut written);
         }
@@ -161,6 +175,10 @@ impl Encoder {
                     self.instruction = BytesMut::from(&before[..]);
                     break;
                 }
+                //= https://www.rfc-editor.org/rfc/rfc9204#section-7.4
+                //# this MUST be treated as a stream error of type QPACK_DECOMPRESSION_FAILED if on a
+                //# request stream or a connection error of the appropriate type if on the encoder or
+                //# decoder stream.
                 Err(_) => return Err(DecoderStreamError("an instruction that is none")),
             }
         }
@@ -184,11 +202,17 @@ impl Encoder {
         match first {
             0b1000_0000.. => {
                 let required = self.references.acknowledge(value);
+                //= https://www.rfc-editor.org/rfc/rfc9204#section-4.4.1
+                //# this MUST be treated as a connection error of type QPACK_DECODER_STREAM_ERROR.
                 let required = required.ok_or(DecoderStreamError("a section that nobody waits for"))?;
                 self.known = self.known.max(required);
             }
             0b0100_0000..=0b0111_1111 => self.references.cancel(value),
             _ => {
+                //= https://www.rfc-editor.org/rfc/rfc9204#section-4.4.3
+                //# An encoder that receives an Increment field equal to zero, or one that increases the
+                //# Known Received Count beyond what the encoder has sent, MUST treat this as a
+                //# connection error of type QPACK_DECODER_STREAM_ERROR.
                 let known = self.known.checked_add(value).filter(|known| *known <= self.table.inserted());
                 self.known = known
                     .filter(|_| value > 0)
@@ -200,6 +224,9 @@ impl Encoder {
 
     /// Returns true if a section of `stream` may wait for insertions (RFC 9204 §2.1.2).
     fn may_block(&self, stream: u64) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-2.1.2
+        //# An encoder MUST limit the number of streams that could become blocked to the value of
+        //# SETTINGS_QPACK_BLOCKED_STREAMS at all times.
         self.policy.blocking == Blocking::Permitted
             && (self.references.is_blocked(stream, self.known)
                 || self.references.blocked(self.known) < self.peer.max_blocked_streams)
@@ -218,6 +245,9 @@ impl Encoder {
 
     fn line(&mut self, line: Line<'_>, open: &mut Open, to: &mut BytesMut) {
         if is_secret(line) {
+            //= https://www.rfc-editor.org/rfc/rfc9204#section-4.5.4
+            //# When the 'N' bit is set, the encoded field line MUST always be encoded with a literal
+            //# representation.
             return write::line(Line { is_sensitive: true, ..line }, to);
         }
         let known = find(line.name, line.value);
@@ -297,6 +327,12 @@ impl Encoder {
         let bound = [self.references.least(), least].into_iter().flatten().fold(self.known, u64::min);
         let (mut oldest, mut taken) = (self.table.oldest(), self.table.size());
         while taken + size > self.table.capacity() {
+            //= https://www.rfc-editor.org/rfc/rfc9204#section-2.1.1
+            //# the encoder MUST NOT insert that entry into the dynamic table (including duplicates of
+            //# existing entries).
+            //= https://www.rfc-editor.org/rfc/rfc9204#section-3.2.2
+            //# The encoder MUST NOT cause a dynamic table entry to be evicted unless that entry is
+            //# evictable;
             let evicted = self.table.get(oldest).filter(|_| oldest < bound)?;
             taken -= self::size(&evicted.name, &evicted.value);
             oldest += 1;

@@ -45,6 +45,8 @@ impl Input {
             let next = self.byte()?;
             value += u64::from(next & 0x7f) << shift;
             if next & 0x80 == 0 {
+                //= https://www.rfc-editor.org/rfc/rfc9204#section-4.1.1
+                //# QPACK implementations MUST be able to decode integers up to and including 62 bits long.
                 return if value < 1 << 62 { Ok(value) } else { Err(ReadFailure::Invalid) };
             }
         }
@@ -121,6 +123,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    //= https://www.rfc-editor.org/rfc/rfc9204#section-4.1.1
+    //= type=test
+    //# QPACK implementations MUST be able to decode integers up to and including 62 bits long.
     #[test]
     fn the_examples_of_integers_are_written_and_read() {
         // RFC 7541 §C.1: 10 and 1337 with a prefix of 5 bits, 42 with one of 8.
@@ -129,6 +134,12 @@ mod tests {
             put_integer(value, bits, 0, &mut written);
             assert_eq!(written, bytes);
             assert_eq!(Input(written.freeze()).integer(bits), Ok(value));
+        }
+        for value in [(1 << 62) - 1, 1 << 62] {
+            let mut written = BytesMut::new();
+            put_integer(value, 5, 0, &mut written);
+            let read = Input(written.freeze()).integer(5);
+            assert_eq!(read, if value < 1 << 62 { Ok(value) } else { Err(ReadFailure::Invalid) });
         }
         let endless = Bytes::from_static(&[0xff; 12]);
         assert_eq!(Input(endless.clone()).integer(5), Err(ReadFailure::Invalid));

@@ -46,10 +46,17 @@ impl Prefix {
     pub(super) fn read(input: &mut Input, max_capacity: u64, inserted: u64) -> Result<Self, SectionError> {
         let encoded = input.integer(8)?;
         let required = required(encoded, max_capacity / FIELD_OVERHEAD, inserted);
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-4.5.1.1
+        //# it MUST treat this as a connection error of type QPACK_DECOMPRESSION_FAILED.
         let required = required.ok_or(SectionError::Malformed)?;
         let is_beyond = input.first().is_some_and(|first| first & 0b1000_0000 != 0);
         let delta = input.integer(7)?;
         // RFC 9204 §4.5.1.2: below the required count with a sign, which may not make it negative.
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-4.5.1.2
+        //# The value of Base MUST NOT be negative.
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-4.5.1.2
+        //# An endpoint MUST treat a field block with a Sign bit of 1 as invalid if the value of
+        //# Required Insert Count is less than or equal to the value of Delta Base.
         let base = if is_beyond {
             delta.checked_add(1).and_then(|below| required.checked_sub(below))
         } else {
@@ -90,6 +97,9 @@ impl<'a> Reader<'a> {
     pub(super) fn lines(mut self) -> Result<Vec<Field>, SectionError> {
         let mut fields = Vec::with_capacity(12);
         while let Some(first) = self.input.first() {
+            //= https://www.rfc-editor.org/rfc/rfc9204#section-2.2
+            //# The decoder MUST emit field lines in the order their representations appear in the
+            //# encoded field section.
             fields.push(self.line(first)?);
         }
         Ok(fields)
@@ -143,6 +153,11 @@ impl<'a> Reader<'a> {
     /// The entry with an absolute index, which is below the required count and not evicted (RFC 9204 §2.2.3).
     fn get(&self, absolute: u64) -> Result<&'a Field, SectionError> {
         let (table, prefix) = self.table.ok_or(SectionError::Malformed)?;
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-2.2.3
+        //# it MUST treat this as a connection error of type QPACK_DECOMPRESSION_FAILED.
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-2.2.1
+        //# If it encounters a Required Insert Count smaller than expected, it MUST treat this as a
+        //# connection error of type QPACK_DECOMPRESSION_FAILED;
         let permitted = Some(absolute).filter(|absolute| *absolute < prefix.required);
         permitted.and_then(|absolute| table.get(absolute)).ok_or(SectionError::Malformed)
     }
@@ -163,6 +178,8 @@ impl<'a> Reader<'a> {
     /// The row of the static table whose index has a prefix of `bits`.
     fn known(&mut self, bits: u32) -> Result<(&'static str, &'static str), SectionError> {
         let index = usize::try_from(self.input.integer(bits)?).map_err(|_| SectionError::Malformed)?;
+        //= https://www.rfc-editor.org/rfc/rfc9204#section-3.1
+        //# it MUST treat this as a connection error of type QPACK_DECOMPRESSION_FAILED.
         FIELDS.get(index).copied().ok_or(SectionError::Malformed)
     }
 
@@ -240,6 +257,9 @@ mod tests {
         assert_eq!(read(coded.into(), 500), Err(SectionError::TooLarge));
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9204#section-4.5.1.1
+    //= type=test
+    //# it MUST treat this as a connection error of type QPACK_DECOMPRESSION_FAILED.
     #[test]
     fn required_insert_counts_wrap_at_twice_what_fits() {
         // RFC 9204 §4.5.1.1: the example with a capacity of 100 bytes, 10 insertions, and an encoded 4.
@@ -257,6 +277,13 @@ mod tests {
         }
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9204#section-4.5.1.2
+    //= type=test
+    //# The value of Base MUST NOT be negative.
+    //= https://www.rfc-editor.org/rfc/rfc9204#section-4.5.1.2
+    //= type=test
+    //# An endpoint MUST treat a field block with a Sign bit of 1 as invalid if the value of Required
+    //# Insert Count is less than or equal to the value of Delta Base.
     #[test]
     fn a_base_below_nothing_is_refused() {
         // RFC 9204 §4.5.1.2.

@@ -164,6 +164,15 @@ async fn a_client_that_takes_no_decoder_stream_cannot_fill_it() {
     assert!((1_000..=4_200).contains(&answered), "{answered}");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9204#section-3.2.3
+//= type=test
+//# The encoder MUST NOT set a dynamic table capacity that exceeds this maximum,
+//= https://www.rfc-editor.org/rfc/rfc9204#section-4.3.1
+//= type=test
+//# The new capacity MUST be lower than or equal to the limit described in Section 3.2.3.
+//= https://www.rfc-editor.org/rfc/rfc9204#section-4.2
+//= type=test
+//# Each endpoint MUST initiate, at most, one encoder stream and, at most, one decoder stream.
 #[tokio::test]
 async fn a_response_that_is_like_the_one_before_takes_a_few_bytes() {
     // RFC 9204 §2.1: references only to what this client acknowledged.

@@ -329,6 +329,10 @@ async fn control_streams_say_what_servers_may_say() {
     .await;
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9204#section-4.2
+//= type=test
+//# Closure of either unidirectional stream type MUST be treated as a connection error of type
+//# H3_CLOSED_CRITICAL_STREAM.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_of_a_server_are_those_that_may_be_and_last() {
     // RFC 9114 §6.1, §6.2, §4.6; RFC 9204 §4.2. attacks.md H5.

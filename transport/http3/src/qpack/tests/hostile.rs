@@ -13,6 +13,23 @@ fn insertions(count: usize, value: &str) -> Vec<u8> {
     bytes
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9204#section-2.2.3
+//= type=test
+//# it MUST treat this as a connection error of type QPACK_ENCODER_STREAM_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9204#section-3.1
+//= type=test
+//# this MUST be treated as a connection error of type QPACK_ENCODER_STREAM_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9204#section-3.2.2
+//= type=test
+//# the decoder MUST treat this as a connection error of type QPACK_ENCODER_STREAM_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9204#section-4.3.1
+//= type=test
+//# The decoder MUST treat a new dynamic table capacity value that exceeds this limit as a connection
+//# error of type QPACK_ENCODER_STREAM_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9204#section-7.4
+//= type=test
+//# this MUST be treated as a stream error of type QPACK_DECOMPRESSION_FAILED if on a request stream or
+//# a connection error of the appropriate type if on the encoder or decoder stream.
 #[test]
 fn instructions_that_cannot_be_followed_are_errors_of_the_encoder_stream() {
     // RFC 9204 §2.2.3, §3.2.2, §4.3.1, §6.
@@ -47,6 +64,14 @@ fn a_string_that_no_table_holds_is_refused_before_it_is_there() {
     assert!(decoder.receive(b"a").is_err(), "with 32 bytes more than there is room for");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9204#section-4.4.1
+//= type=test
+//# this MUST be treated as a connection error of type QPACK_DECODER_STREAM_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9204#section-4.4.3
+//= type=test
+//# An encoder that receives an Increment field equal to zero, or one that increases the Known Received
+//# Count beyond what the encoder has sent, MUST treat this as a connection error of type
+//# QPACK_DECODER_STREAM_ERROR.
 #[test]
 fn what_a_decoder_says_of_sections_that_there_are_not_is_an_error_of_the_decoder_stream() {
     // RFC 9204 §4.4.1, §4.4.3.
@@ -67,6 +92,10 @@ fn what_a_decoder_says_of_sections_that_there_are_not_is_an_error_of_the_decoder
     encoder.receive(&[0x44; 1000]).unwrap();
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9204#section-2.1.2
+//= type=test
+//# If a decoder encounters more blocked streams than it promised to support, it MUST treat this as a
+//# connection error of type QPACK_DECOMPRESSION_FAILED.
 #[test]
 fn more_streams_than_were_announced_cannot_be_blocked() {
     // attacks.md H9, K16, RFC 9204 §2.1.2.
@@ -83,6 +112,16 @@ fn more_streams_than_were_announced_cannot_be_blocked() {
     assert_eq!((unblocked, decoder.blocked.len()), (vec![0, 8], 0));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9204#section-2.2.3
+//= type=test
+//# it MUST treat this as a connection error of type QPACK_DECOMPRESSION_FAILED.
+//= https://www.rfc-editor.org/rfc/rfc9204#section-2.2.1
+//= type=test
+//# If it encounters a Required Insert Count smaller than expected, it MUST treat this as a connection
+//# error of type QPACK_DECOMPRESSION_FAILED;
+//= https://www.rfc-editor.org/rfc/rfc9204#section-3.1
+//= type=test
+//# it MUST treat this as a connection error of type QPACK_DECOMPRESSION_FAILED.
 #[test]
 fn sections_that_refer_to_what_is_not_theirs_are_malformed() {
     // attacks.md H8, RFC 9204 §2.2.3.
@@ -113,6 +152,9 @@ fn a_small_section_of_large_entries_does_not_become_large() {
     assert_eq!(decoder.section(0, block.into(), 32 << 10), Err(SectionError::TooLarge));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9204#section-3.2
+//= type=test
+//# duplicate entries MUST NOT be treated as an error by the decoder.
 #[test]
 fn chains_of_duplicates_and_floods_of_insertions_stay_within_the_capacity_and_copy_nothing() {
     // attacks.md K16.

@@ -2,6 +2,13 @@
 
 use super::*;
 
+//= https://www.rfc-editor.org/rfc/rfc9204#section-2.2.2.1
+//= type=test
+//# it MUST emit a Section Acknowledgment instruction (Section 4.4.1).
+//= https://www.rfc-editor.org/rfc/rfc9204#section-2.2
+//= type=test
+//# The decoder MUST emit field lines in the order their representations appear in the encoded field
+//# section.
 #[test]
 fn the_examples_of_the_rfc_are_followed() {
     // RFC 9204 §B.2 to §B.5.
@@ -49,6 +56,10 @@ fn what_is_said_again_takes_a_byte_once_it_was_acknowledged_and_a_blocking_encod
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9204#section-4.5.4
+//= type=test
+//# When the 'N' bit is set, the encoded field line MUST always be encoded with a literal
+//# representation.
 #[test]
 fn secrets_stay_out_of_the_table() {
     // RFC 9204 §7.1.3.
@@ -69,6 +80,13 @@ fn secrets_stay_out_of_the_table() {
     assert!(!encoder.pending().is_empty(), "one that nobody guesses");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9204#section-2.1.1
+//= type=test
+//# the encoder MUST NOT insert that entry into the dynamic table (including duplicates of existing
+//# entries).
+//= https://www.rfc-editor.org/rfc/rfc9204#section-3.2.2
+//= type=test
+//# The encoder MUST NOT cause a dynamic table entry to be evicted unless that entry is evictable;
 #[test]
 fn what_is_in_use_outlives_its_place_in_the_table() {
     // RFC 9204 §2.1.1.1: an entry that comes again and again is inserted again before it has to give way.
@@ -218,6 +236,13 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
+    //= https://www.rfc-editor.org/rfc/rfc9204#section-2.1.2
+    //= type=test
+    //# An encoder MUST limit the number of streams that could become blocked to the value of
+    //# SETTINGS_QPACK_BLOCKED_STREAMS at all times.
+    //= https://www.rfc-editor.org/rfc/rfc9204#section-2.1
+    //= type=test
+    //# An encoder MUST emit field representations in the order they appear in the input field section.
     #[test]
     fn sections_are_read_as_they_were_written_in_whatever_order_streams_deliver(
         steps in proptest::collection::vec(step(), 1..200),
@@ -240,6 +265,10 @@ proptest! {
         prop_assert!(world.decoder.blocked.is_empty());
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9204#section-3.2.3
+    //= type=test
+    //# the encoder MUST NOT insert entries into the dynamic table and MUST NOT send any encoder
+    //# instructions on the encoder stream.
     #[test]
     fn sections_without_a_table_are_read_as_they_were_written(
         fields in proptest::collection::vec(
@@ -255,7 +284,9 @@ proptest! {
             value: value.as_bytes(),
             is_sensitive: *is_sensitive,
         });
-        Encoder::new(Policy::default()).section(0, lines, &mut block);
+        let mut encoder = Encoder::new(Policy::default());
+        encoder.section(0, lines, &mut block);
+        prop_assert!(encoder.pending().is_empty());
         // RFC 9204 §4.5.1: the required insert count.
         prop_assert_eq!(block[0], 0);
         let expected: Vec<_> = said.iter().map(|(name, value, _)| field(name, value)).collect();
