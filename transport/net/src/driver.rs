@@ -117,6 +117,7 @@ impl Driver {
                 context.waker().wake_by_ref();
             }
             state.io = self.stats;
+            self.buffers.set_senders(state.slots.len());
             state.end_round();
             progress
         };

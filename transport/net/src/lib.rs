@@ -19,6 +19,7 @@ mod options;
 mod path_manager;
 mod paths;
 mod race;
+mod receive_queue;
 mod recv_stream;
 mod send_stream;
 mod sessions;

@@ -1,5 +1,6 @@
 //! One UDP socket with segmentation offload both ways, ECN, and the addresses of each datagram.
 
+use crate::receive_queue::{self, Queue};
 use crate::shared::IoStats;
 use crate::sockets::Source;
 use crate::steering::{self, Shares};
@@ -273,7 +274,14 @@ impl Socket {
             }
             match self.receive(buffers) {
                 Ok(count) => {
-                    buffers.split(count, |meta| self.arrived_at(meta), datagrams);
+                    // A call that leaves room has emptied the socket.
+                    let queue = match count {
+                        quinn_udp::BATCH_SIZE if buffers.senders >= receive_queue::CROWD => {
+                            receive_queue::state(&self.io)
+                        }
+                        _ => Queue::Short,
+                    };
+                    buffers.split(count, queue, |meta| self.arrived_at(meta), datagrams);
                     return Poll::Ready(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -316,6 +324,8 @@ pub(crate) struct Buffers {
     bytes: Box<[u8]>,
     metas: [RecvMeta; quinn_udp::BATCH_SIZE],
     pool: Pool,
+    /// The number of connections that share the sockets.
+    senders: usize,
 }
 
 /// Memory for large batches that is used again once nobody holds a part of them: fresh memory of that size would come from
@@ -356,7 +366,12 @@ impl Buffers {
     /// Room for one batch.
     pub(crate) fn new() -> Self {
         let bytes = vec![0; LARGEST * quinn_udp::BATCH_SIZE].into_boxed_slice();
-        Self { bytes, metas: [RecvMeta::default(); quinn_udp::BATCH_SIZE], pool: Pool::default() }
+        Self { bytes, metas: [RecvMeta::default(); quinn_udp::BATCH_SIZE], pool: Pool::default(), senders: 0 }
+    }
+
+    /// Takes the number of connections that share the sockets.
+    pub(crate) fn set_senders(&mut self, senders: usize) {
+        self.senders = senders;
     }
 
     fn slices(&mut self) -> ([IoSliceMut<'_>; quinn_udp::BATCH_SIZE], &mut [RecvMeta]) {
@@ -364,10 +379,11 @@ impl Buffers {
         (std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default())), &mut self.metas)
     }
 
-    /// Cuts the first `count` buffers into datagrams.
+    /// Cuts the first `count` buffers into datagrams, which waited in `queue`.
     fn split(
         &mut self,
         count: usize,
+        queue: Queue,
         local: impl Fn(&RecvMeta) -> SocketAddr,
         datagrams: &mut Vec<Datagram>,
     ) {
@@ -384,6 +400,9 @@ impl Buffers {
                 }
                 // What is kept for long must hold no more than itself: peers choose what comes in a batch.
                 None => datagrams.extend(batch.chunks(stride).map(|one| datagram(BytesMut::from(one)))),
+            }
+            if let Some(last) = datagrams.last_mut() {
+                queue.mark(last);
             }
         }
     }

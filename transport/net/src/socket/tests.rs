@@ -42,6 +42,40 @@ async fn a_batch_arrives_as_its_segments_with_their_ecn_mark() {
     }
 }
 
+/// Fills a socket for so many `senders` and empties it; the datagrams of each call, ECN-capable and not in turns.
+#[cfg(target_os = "linux")]
+async fn fill_and_empty(senders: usize) -> Vec<Vec<Ecn>> {
+    let (a, b) = (loopback(), loopback());
+    // More than any buffer takes, one by one: what comes in a batch is one to the kernel.
+    for n in 0..20_000 {
+        let ecn = if n % 2 == 0 { Ecn::Ect0 } else { Ecn::NotEct };
+        send(&a, &Transmit { ecn, ..transmit(&a, &b, vec![1; 1_200], None) }).await;
+    }
+    let (mut buffers, mut calls) = (Buffers::new(), Vec::new());
+    buffers.set_senders(senders);
+    loop {
+        let mut datagrams = Vec::new();
+        let call = poll_fn(|context| b.poll_receive(context, &mut buffers, &mut datagrams));
+        if tokio::time::timeout(std::time::Duration::from_secs(1), call).await.is_err() {
+            return calls;
+        }
+        calls.push(datagrams.iter().map(|datagram| datagram.ecn).collect());
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn batches_that_leave_a_long_queue_are_marked_if_their_senders_are_many_and_take_part() {
+    let count = |call: &[Ecn], of: Ecn| call.iter().filter(|ecn| **ecn == of).count();
+    let calls = fill_and_empty(receive_queue::CROWD).await;
+    assert!(calls.len() > 2, "{calls:?}");
+    let (first, last) = (&calls[0], &calls[calls.len() - 1]);
+    assert_eq!((count(first, Ecn::Ce), count(first, Ecn::NotEct)), (16, 16), "the queue is full");
+    assert_eq!(count(last, Ecn::Ce), 0, "the queue is nearly empty");
+    let few = fill_and_empty(receive_queue::CROWD - 1).await;
+    assert!(few.len() > 2 && few.iter().all(|call| count(call, Ecn::Ce) == 0));
+}
+
 #[tokio::test]
 async fn what_the_system_refuses_is_counted_and_dropped() {
     let (a, b) = (loopback(), loopback());
@@ -127,7 +161,7 @@ fn small_parts_of_many_large_batches_hold_no_more_than_the_pool() {
     for batch in 0..2 * MOST_POOLED {
         buffers.bytes[..40_000].fill(batch as u8);
         buffers.metas[0] = RecvMeta { len: 40_000, stride: 1_000, ..RecvMeta::default() };
-        buffers.split(1, |_| ([127, 0, 0, 1], 1).into(), &mut datagrams);
+        buffers.split(1, Queue::Short, |_| ([127, 0, 0, 1], 1).into(), &mut datagrams);
         assert_eq!(datagrams.len(), 40);
         kept.extend(datagrams.drain(..).take(1));
     }
