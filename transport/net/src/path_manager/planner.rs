@@ -187,7 +187,7 @@ impl Planner {
             let probes = self.seats.on(link).map(|(path, _)| Action::Probe { path });
             draft.plan.actions.extend(probes);
         }
-        self.seats.note_lasting(situation, |link| self.attempts.succeed(link));
+        self.seats.note_lasting(situation, |link, since| self.attempts.succeed(link, since));
         self.keep(&mut draft);
         self.fill(&mut draft);
         self.leave(&mut draft);

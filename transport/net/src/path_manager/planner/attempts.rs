@@ -60,10 +60,11 @@ impl Attempts {
                 if is_known && (is_routed || history.usable_since.is_none()) {
                     revived.push(link.index);
                 }
+                // A route alone is worth an attempt, but says little: routes may come and go for as long as nothing answers.
                 if is_readdressed {
                     history.usable_since = Some(now);
+                    history.failures = 0;
                 }
-                history.failures = 0;
                 history.not_before = history.last.map_or(now, |last| last + SPACING);
             }
             history.addresses.clone_from(&link.addresses);
@@ -100,9 +101,12 @@ impl Attempts {
         }
     }
 
-    /// A path over `link` has worked for a while.
-    pub(super) fn succeed(&mut self, link: u32) {
-        if let Some(history) = self.links.get_mut(&link) {
+    /// A path over `link` has worked `since` then, which is a while ago. One that did before the last attempt says nothing about
+    /// those that fail beside it: to another address of the peer, say.
+    pub(super) fn succeed(&mut self, link: u32, since: Instant) {
+        if let Some(history) = self.links.get_mut(&link)
+            && history.last.is_none_or(|last| since >= last)
+        {
             history.failures = 0;
         }
     }
@@ -188,6 +192,22 @@ mod tests {
         assert_eq!(attempts.follow(std::slice::from_ref(&routed), at(3_020)), [2], "it has a route");
         assert_eq!(attempts.next(2, at(3_020)), Some(at(3_000) + SPACING));
         assert!(attempts.follow(&[routed], at(3_040)).is_empty(), "nothing is new");
+    }
+
+    #[test]
+    fn routes_that_come_and_go_are_worth_attempts_and_no_end_of_the_pauses() {
+        let mut attempts = Attempts::default();
+        let routed = Shape::new(2, "wlan0").link();
+        let bare = Link { routes: Vec::new(), ..routed.clone() };
+        attempts.follow(std::slice::from_ref(&routed), at(0));
+        for round in 1..=5 {
+            attempts.follow(std::slice::from_ref(&bare), at(round * 1_000));
+            assert_eq!(attempts.follow(std::slice::from_ref(&routed), at(round * 1_000 + 1)), [2]);
+            assert_eq!(attempts.next(2, at(round * 1_000 + 1)), None, "it may be tried");
+            attempts.begin(2, at(round * 1_000 + 1));
+            attempts.fail(2, "no answer".to_owned(), at(round * 1_000 + 2));
+        }
+        assert_eq!(attempts.next(2, at(5_002)), Some(at(5_002 + 16_000)));
     }
 
     #[test]

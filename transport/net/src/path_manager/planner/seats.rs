@@ -91,8 +91,8 @@ impl Seats {
         failed
     }
 
-    /// Tells `lasting` of the links whose paths have worked for long.
-    pub(super) fn note_lasting(&mut self, situation: Situation<'_>, mut lasting: impl FnMut(u32)) {
+    /// Tells `lasting` of the links whose paths have worked for long, and since when.
+    pub(super) fn note_lasting(&mut self, situation: Situation<'_>, mut lasting: impl FnMut(u32, Instant)) {
         for path in situation.paths {
             let Some(seat) = self.seats.get_mut(&path.id) else { continue };
             if path.state != PathState::Validated {
@@ -101,7 +101,7 @@ impl Seats {
             }
             let since = *seat.works_since.get_or_insert(situation.now);
             if let (Some(link), true) = (seat.link, situation.now.since(since) >= LASTING) {
-                lasting(link);
+                lasting(link, since);
             }
         }
     }

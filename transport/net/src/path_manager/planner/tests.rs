@@ -260,3 +260,36 @@ fn a_path_that_follows_the_routes_is_bound_to_its_link_once_there_are_two() {
     assert!(plan.actions.iter().any(moves), "{plan:?}");
     assert_eq!(opened(&plan), [3]);
 }
+
+#[test]
+fn paths_that_never_validate_are_tried_less_and_less_often_beside_one_that_lasts() {
+    // The path on which the connection began goes to an address of the peer that is not among those of the manager, as after
+    // the peer's preferred address was taken: it lasts, but does not serve its link.
+    let mut world = World::new(vec![Shape::new(2, "wlan0").link()]);
+    world.paths[0].remote = ([192, 0, 2, 99], 443).into();
+    let (mut opens, mut next_id, mut fails_at) = (Vec::new(), 1, None);
+    for second in 0..600 {
+        let now = at(second * 1_000);
+        if fails_at == Some(second) {
+            world.paths.truncate(1);
+            fails_at = None;
+        }
+        let plan = world.plan(now);
+        if let [_] = opened(&plan)[..] {
+            world.open(&plan, next_id);
+            world.paths[1].state = PathState::Validating;
+            (next_id, fails_at) = (next_id + 1, Some(second + 3));
+            opens.push(second);
+        }
+    }
+    // Pauses of 1, 2, 4 … 60 s, and three seconds for each attempt.
+    assert_eq!(opens[..6], [0, 4, 9, 16, 27, 46]);
+    assert!(opens.len() <= 16, "{opens:?}");
+    // The link comes up again: an attempt is made at once.
+    world.paths.truncate(1);
+    world.plan(at(600_000));
+    world.links[0].state = LinkState::Down;
+    world.plan(at(601_000));
+    world.links[0].state = LinkState::Up;
+    assert_eq!(opened(&world.plan(at(602_000))), [2]);
+}
