@@ -1,7 +1,7 @@
 //! Failures, and the exit codes that tell of them.
 
-use hvq::ConnectionError;
 use hvq::transport::error::TransportError;
+use hvq::{ConnectionError, DestinationError, DialError};
 use std::process::ExitCode;
 
 /// The kind of a failure, as the exit code tells it.
@@ -92,6 +92,20 @@ pub trait OrFail<T> {
 impl<T, E: Into<anyhow::Error>> OrFail<T> for Result<T, E> {
     fn or_fail(self, exit: Exit, text: impl FnOnce() -> String) -> Result<T, Failure> {
         self.map_err(|error| Failure { exit, error: error.into().context(text()) })
+    }
+}
+
+impl Failure {
+    /// The failure of a dialer that found no connection.
+    pub fn of_dial(error: DialError) -> Self {
+        let exit = match &error {
+            DialError::Destination(DestinationError::Version { .. }) => Exit::Usage,
+            DialError::Destination(DestinationError::Resolve { .. }) | DialError::Start { .. } => {
+                Exit::Connection
+            }
+            DialError::Failed { source, .. } => exit_of(source),
+        };
+        Self::new(exit, error.to_string())
     }
 }
 

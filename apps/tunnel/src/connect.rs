@@ -1,7 +1,7 @@
 //! A tunnel for a command or for this machine: what `hvq tunnel connect` runs.
 
 use crate::{AsyncDevice, Client, MTU, Prefix};
-use hvq::{ClientConfig, ConnectOptions, Connection, Endpoint, Replay};
+use hvq::{ClientConfig, Connection, Dialed, Dialer, Endpoint, PathOptions, Replay};
 use hvq_emulation::tun::device::TunDevice;
 use hvq_emulation::tun::namespace::Namespace;
 use hvq_emulation::tun::privilege::{self, Privilege};
@@ -10,7 +10,7 @@ use hvq_emulation::tun::shell::{NamespacePair, Plan, Route};
 use hvq_emulation::tun::wiring;
 use hvq_program::client::Target;
 use hvq_program::control::{self, ControlSocket, ProgramStatus};
-use hvq_program::failure::{Exit, Failure, OrFail, exit_of};
+use hvq_program::failure::{Exit, Failure, OrFail};
 use hvq_program::output::Console;
 use hvq_program::path_choice::PathChoice;
 use hvq_program::paths::destination;
@@ -113,22 +113,15 @@ impl Tunnel {
         let target = &self.target;
         let endpoint = Endpoint::client(&[])?;
         let approach = target.approach(&self.paths).await?;
-        let found = approach.destinations.first().expect("a name resolves to something or fails");
-        let (remote, paths) = (found.address, &found.paths);
-        paths.iter().for_each(|path| console.detail(|| format!("* {}", destination(path))));
-        let first = endpoint.first_path(&self.config, remote, paths);
+        let named = approach.destinations.iter().flat_map(|found| &found.paths);
+        named.for_each(|path| console.detail(|| format!("* {}", destination(path))));
         // A request for a tunnel does no harm twice: what the first obtained ends with its connection.
-        let options = ConnectOptions::new(remote, target.host.clone())
-            .racing(first, paths)
-            .with_replay(Replay::Accepted);
-        let connection = endpoint.connect_with(self.config.clone(), options)?.await.map_err(|error| {
-            let exit = exit_of(&error);
-            let failed: Result<(), _> = Err(error);
-            failed.or_fail(exit, || format!("cannot connect to {}", target.host)).expect_err("it is an error")
-        })?;
+        let dialer = Dialer::new(endpoint.clone(), self.config.clone()).replay(Replay::Accepted);
+        let dialed = dialer.dial_resolved(&target.host, &approach.destinations).await;
+        let Dialed { connection, others } = dialed.map_err(Failure::of_dial)?;
         let manager = approach.manage_aloud(&connection, console).await;
         if manager.is_none() {
-            open_others(&connection).await;
+            open(&connection, others).await;
         }
         let authority = format!("{}:{}", target.host, target.port);
         let control = {
@@ -215,8 +208,8 @@ impl Packets {
 }
 
 /// Opens the paths but the first. The tunnel does without those that fail.
-async fn open_others(connection: &Connection) {
-    for path in connection.remaining_paths() {
+async fn open(connection: &Connection, others: Vec<PathOptions>) {
+    for path in others {
         if let Err(error) = connection.start_path(path.clone()).await {
             eprintln!("hvq: warning: path {} cannot be used: {error}", path.name);
         }

@@ -1,5 +1,6 @@
 //! The remote ends of the paths to a host: an address of a path's own, or one that the host's name resolves to.
 
+use crate::dialer::resolve;
 use crate::{LocalAddress, PathOptions};
 use std::io;
 use std::net::SocketAddr;
@@ -41,7 +42,8 @@ pub struct Destination {
 impl Destination {
     /// The destinations that `host` stands for over `paths`, in the order in which to try them. A path without a remote
     /// address goes to an address of the host that has the IP version of its local address; one that starts at an interface
-    /// goes to each address in turn. The name is not resolved if every path has a remote address.
+    /// goes to each address in turn. The name is not resolved if every path has a remote address; else its IPv6 and IPv4 addresses
+    /// are asked for at the same time, take turns, and are sixteen at most (RFC 8305 §3, §4).
     ///
     /// # Errors
     /// See [`DestinationError`].
@@ -55,10 +57,7 @@ impl Destination {
         if let Some(address) = own.filter(|_| paths.iter().all(|path| path.remote.is_some())) {
             return Ok(vec![Self { address, paths: paths.to_vec() }]);
         }
-        let addresses: Vec<_> = tokio::net::lookup_host((host, port)).await.map_err(failed)?.collect();
-        if addresses.is_empty() {
-            return Err(failed(io::ErrorKind::NotFound.into()));
-        }
+        let addresses = resolve(host, port).await.map_err(failed)?;
         Self::among(host, &addresses, paths)
     }
 

@@ -343,6 +343,11 @@ impl Future for Connecting {
 }
 
 impl Connecting {
+    /// The connection that the attempt failed of, which is still there to be looked at then.
+    pub(crate) fn connection(&self) -> &Connection {
+        self.connection.as_ref().expect("it is taken only when it is complete")
+    }
+
     /// The connection at once, if a ticket lets it send 0-RTT, and a future that tells whether the server accepts it. If it
     /// does not, the streams go on all the same: what was sent is sent again when the handshake is complete.
     ///

@@ -9,6 +9,7 @@
 mod address;
 mod connection;
 mod destination;
+mod dialer;
 mod driver;
 mod endpoint;
 mod error;
@@ -33,6 +34,7 @@ mod workers;
 pub use address::{LinkAddress, LocalAddress, LocalAddressError};
 pub use connection::Connection;
 pub use destination::{Destination, DestinationError};
+pub use dialer::{DialAttempt, DialError, Dialed, Dialer};
 pub use endpoint::{Connecting, EarlyDataAccepted, Endpoint, EndpointOptions};
 pub use error::{
     ConnectError, ConnectionError, MigratePathError, OpenPathError, PathCommandError, ReadError,

@@ -84,7 +84,7 @@ impl Connection {
     }
 
     /// The path on which the connection began, of several that it was given.
-    fn begun(&self) -> Option<PathOptions> {
+    pub(crate) fn begun(&self) -> Option<PathOptions> {
         self.reference().look(|_, slot| slot.candidates.begun().cloned())
     }
 

@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::handle_state::HandleState;
 use crate::shared::State;
 use crate::socket::Socket;
-use crate::{ClientConfig, ConnectError, ConnectOptions, LocalAddress, PathId, PathOptions};
+use crate::{ClientConfig, ConnectError, ConnectOptions, ConnectionError, LocalAddress, PathId, PathOptions};
 use hvq_transport::connection::{Connection as Core, FourTuple, Role};
 use hvq_transport::endpoint::{CandidatePath, ConnectionHandle, Dial, NetworkPath, RaceOptions};
 use hvq_transport::time::Instant;
@@ -20,6 +20,8 @@ pub(crate) struct Candidates {
     begun: Option<usize>,
     /// The number of times that another attempt took over.
     successions: u32,
+    /// The reasons for which attempts failed before all had, by the addresses of each.
+    failures: Vec<(FourTuple, ConnectionError)>,
 }
 
 impl Candidates {
@@ -33,6 +35,20 @@ impl Candidates {
         }
         self.successions += u32::from(before.is_some());
         self.paths.get(index).map(|(_, path)| (tuple, path))
+    }
+
+    /// Nothing came of any attempt, and of these for reasons of their own.
+    pub(crate) fn on_lost(&mut self, failures: Vec<(FourTuple, ConnectionError)>) {
+        self.failures = failures;
+    }
+
+    /// All paths, and the reason for which the attempt over each failed before all had.
+    pub(crate) fn attempts(&self) -> Vec<(PathOptions, Option<ConnectionError>)> {
+        let reason = |tuple: &Option<FourTuple>| {
+            let of = self.failures.iter().find(|(failed, _)| Some(*failed) == *tuple);
+            of.map(|(_, error)| error.clone())
+        };
+        self.paths.iter().map(|(tuple, path)| (path.clone(), reason(tuple))).collect()
     }
 
     /// The path on which the connection began.
@@ -52,6 +68,11 @@ impl Candidates {
 }
 
 impl Connection {
+    /// The attempts at the connection that were given, and the reasons for which single ones failed.
+    pub(crate) fn begun_attempts(&self) -> Vec<(PathOptions, Option<ConnectionError>)> {
+        self.reference().look(|_, slot| slot.candidates.attempts())
+    }
+
     /// The paths of [`ConnectOptions`] on which the connection did not begin, in their order, for
     /// [`open_path`](Self::open_path); none if it was given but one.
     pub fn remaining_paths(&self) -> Vec<PathOptions> {

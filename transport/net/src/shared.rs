@@ -290,6 +290,9 @@ impl State {
         }
         let is_over = event == Event::Forgotten;
         if let Some(slot) = self.slots.get_mut(&handle) {
+            if matches!(event, Event::Closed(_)) {
+                slot.candidates.on_lost(self.core.take_race_failures(handle));
+            }
             match event {
                 Event::Stream(event) => slot.on_stream(event),
                 event => slot.on_event(event, self.core.get(handle)),

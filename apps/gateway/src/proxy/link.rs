@@ -7,8 +7,8 @@ use http::header::PROXY_AUTHORIZATION;
 use http::{HeaderValue, Request};
 use hvq::transport::datagram::DatagramStats;
 use hvq::{
-    ClientConfig, ConnectError, ConnectOptions, Connection, ConnectionError, Destination, Endpoint, PathInfo,
-    PathManager, PathManagerEvent, PathOptions,
+    ClientConfig, Connection, ConnectionError, DialError, Dialed, Endpoint, PathInfo, PathManager,
+    PathManagerEvent, PathOptions,
 };
 use hvq_h3::client::{Client, RequestError};
 use hvq_h3::{Code, Datagrams, Receiving, SendError, Sending, Settings, Tunnels};
@@ -88,9 +88,9 @@ pub enum LinkError {
     /// Its name has no address, none that a path can reach, or no link leads there.
     #[error("cannot connect to the gateway: {0}")]
     Approach(#[from] ApproachError),
-    /// No connection can be started.
-    #[error("cannot connect to the gateway: {0}")]
-    Start(#[from] ConnectError),
+    /// None of its addresses answers over any path.
+    #[error(transparent)]
+    Dial(#[from] DialError),
     /// There is no connection.
     #[error("cannot connect to the gateway: {0}")]
     Connection(#[from] ConnectionError),
@@ -111,7 +111,8 @@ impl LinkError {
         match self {
             Self::Connection(error) => Some(error),
             Self::Attempt(error) => error.connection(),
-            Self::Approach(_) | Self::Start(_) | Self::Request(_) | Self::Refused(_) => None,
+            Self::Dial(error) => error.connection(),
+            Self::Approach(_) | Self::Request(_) | Self::Refused(_) => None,
         }
     }
 }
@@ -289,37 +290,20 @@ impl Dialer {
         Ok(Session { connection, manager, http, datagrams, past: self.past.clone() })
     }
 
-    /// Connects to the gateway's addresses in turn, and opens the other paths.
+    /// Connects to the gateway over the first of its addresses and paths that answers, and opens the other paths.
     async fn dial(&self) -> Result<(Connection, Option<Arc<PathManager>>), LinkError> {
         let GatewayAddress { host, port } = &self.options.gateway;
-        let mut last = None;
         let approach = self.options.paths.toward(host, *port).await?;
-        for Destination { address, paths } in approach.destinations.clone() {
-            paths.iter().for_each(self.options.destined);
-            let first = self.endpoint.first_path(&self.options.config, address, &paths);
-            let options = ConnectOptions::new(address, host.clone()).racing(first, &paths);
-            let connecting = match self.endpoint.connect_with(self.options.config.clone(), options) {
-                Ok(connecting) => connecting,
-                Err(error) => {
-                    last = Some(error.into());
-                    continue;
-                }
-            };
-            match connecting.await {
-                Ok(connection) => {
-                    let LinkOptions { unusable, noticed, .. } = self.options;
-                    let tell = move |notice| note(notice, unusable, noticed);
-                    let manager = approach.manage(&connection, tell).await;
-                    if manager.is_none() {
-                        let others = connection.remaining_paths().into_iter();
-                        others.for_each(|path| open_path(&connection, path, unusable));
-                    }
-                    return Ok((connection, manager));
-                }
-                Err(error) => last = Some(error.into()),
-            }
+        approach.destinations.iter().flat_map(|found| &found.paths).for_each(self.options.destined);
+        let dialer = hvq::Dialer::new(self.endpoint.clone(), self.options.config.clone());
+        let Dialed { connection, others } = dialer.dial_resolved(host, &approach.destinations).await?;
+        let LinkOptions { unusable, noticed, .. } = self.options;
+        let tell = move |notice| note(notice, unusable, noticed);
+        let manager = approach.manage(&connection, tell).await;
+        if manager.is_none() {
+            others.into_iter().for_each(|path| open_path(&connection, path, unusable));
         }
-        Err(last.expect("a name resolves to something or fails"))
+        Ok((connection, manager))
     }
 }
 

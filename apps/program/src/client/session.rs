@@ -3,10 +3,10 @@
 use super::Settings;
 use super::others::Others;
 use super::target::Target;
-use crate::failure::{Exit, Failure, OrFail, exit_of};
+use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Console;
 use crate::paths::destination;
-use hvq::{ClientConfig, ConnectOptions, Connection, Destination, Endpoint, PathId};
+use hvq::{Connection, Destination, Dialed, Dialer, Endpoint, PathId};
 use hvq_h3::client::Client;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -32,40 +32,29 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects to the server of `target`, trying its addresses in turn.
+    /// Connects to the server of `target` over the first of its addresses and paths that answers.
     pub async fn open(target: &Target, settings: &Settings, console: Console) -> Result<Self, Failure> {
         let start = Instant::now();
         let config = &settings.config;
         let endpoint = Endpoint::client(&[])?;
         let approach = target.approach(&settings.paths).await?;
-        let mut last = None;
-        for Destination { address, paths } in approach.destinations.clone() {
-            let first = endpoint.first_path(config, address, &paths);
-            let address = paths.get(first).and_then(|path| path.remote).unwrap_or(address);
+        for Destination { address, paths } in &approach.destinations {
             console.detail(|| format!("* connecting to {address} as {}", target.host));
             paths.iter().for_each(|path| console.detail(|| format!("* {}", destination(path))));
-            let options = ConnectOptions::new(address, target.host.clone())
-                .racing(first, &paths)
-                .with_replay(settings.replay);
-            match connect(&endpoint, config, options).await {
-                Ok(connection) => {
-                    let connect_time = start.elapsed();
-                    console.detail(|| describe(&connection, connect_time));
-                    let others = match approach.manage_aloud(&connection, console).await {
-                        Some(manager) => Others::managed(manager),
-                        None => Others::open(&connection, connection.remaining_paths().into_iter(), console),
-                    };
-                    if let Some(time) = settings.migrate_after {
-                        migrate(&connection, time, console);
-                    }
-                    return Self::start(target, endpoint, connection, others, connect_time).await;
-                }
-                // Another address has the same certificate, so that trying it tells nothing new.
-                Err(failure) if failure.exit() == Exit::Tls => return Err(failure),
-                Err(failure) => last = Some(failure),
-            }
         }
-        Err(last.expect("there was at least one address"))
+        let dialer = Dialer::new(endpoint.clone(), config.clone()).replay(settings.replay).early_data();
+        let dialed = dialer.dial_resolved(&target.host, &approach.destinations).await;
+        let Dialed { connection, others } = dialed.map_err(Failure::of_dial)?;
+        let connect_time = start.elapsed();
+        console.detail(|| describe(&connection, connect_time));
+        let others = match approach.manage_aloud(&connection, console).await {
+            Some(manager) => Others::managed(manager),
+            None => Others::open(&connection, others.into_iter(), console),
+        };
+        if let Some(time) = settings.migrate_after {
+            migrate(&connection, time, console);
+        }
+        Self::start(target, endpoint, connection, others, connect_time).await
     }
 
     async fn start(
@@ -101,25 +90,6 @@ impl Session {
         drop((self.http, self.connection));
         let _late = timeout(GOODBYE, self.endpoint.wait_idle()).await;
     }
-}
-
-async fn connect(
-    endpoint: &Endpoint,
-    config: &ClientConfig,
-    options: ConnectOptions,
-) -> Result<Connection, Failure> {
-    let (host, address) = (options.server_name.clone(), options.remote);
-    let said = || format!("cannot connect to {host} ({address})");
-    let connecting = endpoint.connect_with(config.clone(), options).or_fail(Exit::Connection, said)?;
-    let connecting = match connecting.into_0rtt() {
-        Ok((connection, _accepted)) => return Ok(connection),
-        Err(connecting) => connecting,
-    };
-    connecting.await.map_err(|error| {
-        let exit = exit_of(&error);
-        let failed: Result<(), _> = Err(error);
-        failed.or_fail(exit, said).expect_err("it is an error")
-    })
 }
 
 fn describe(connection: &Connection, connect_time: Duration) -> String {

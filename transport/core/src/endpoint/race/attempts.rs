@@ -4,7 +4,7 @@
 use super::contest::Lead;
 use super::{Action, CandidatePath, ConnectionRace, Contest, Dial, Failure, RaceOptions, attempt_delay};
 use crate::PathId;
-use crate::connection::{Connection, Event, Resumption};
+use crate::connection::{Connection, Event, FourTuple, Resumption};
 use crate::endpoint::{ClientConfig, ConnectError, ConnectionHandle, Endpoint, Output, Start};
 use crate::error::ConnectionError;
 use crate::time::Instant;
@@ -42,6 +42,7 @@ impl Endpoint {
             attempts: vec![None; candidates.len()],
             options,
             lead: Lead::Alive,
+            failures: Vec::new(),
         };
         // RFC 9000 §8.1.3: a token is for one connection; those of this endpoint are taken one by one.
         contest.config.token = None;
@@ -256,6 +257,7 @@ impl Endpoint {
         if !is_over {
             if let Some(index) = contest.candidate(handle) {
                 contest.race.on_failed(index, failure(&error), now);
+                contest.on_failed(index, &error);
                 if let Some(attempt) = contest.attempts.get_mut(index) {
                     *attempt = None;
                 }
@@ -302,6 +304,7 @@ impl Endpoint {
             *attempt = None;
         }
         contest.race.on_failed(index, failure(error), now);
+        contest.on_failed(index, error);
         if contest.race.is_lost() {
             self.stop_race(race, now);
         }
@@ -423,12 +426,31 @@ impl Endpoint {
     fn end_race(&mut self, race: ConnectionHandle, now: Instant) {
         let Some(mut contest) = self.races.remove(race) else { return };
         self.close_attempts(contest.take_others(race), now);
+        self.note_lost(race, &mut contest);
+    }
+
+    /// Takes note of the failures of a race that nobody won.
+    fn note_lost(&mut self, race: ConnectionHandle, contest: &mut Contest) {
+        if contest.race.winner().is_none() {
+            self.races.on_lost(race, std::mem::take(&mut contest.failures));
+        }
+    }
+
+    /// The reasons for which attempts at the connection `handle` failed before all had, by the addresses of each: of a race that
+    /// nobody won, once [`Event::Closed`] has told of it. They are forgotten.
+    pub fn take_race_failures(&mut self, handle: ConnectionHandle) -> Vec<(FourTuple, ConnectionError)> {
+        let index = self.races.lost.iter().position(|(race, _)| *race == handle);
+        index
+            .and_then(|index| self.races.lost.remove(index))
+            .map(|(_, failures)| failures)
+            .unwrap_or_default()
     }
 
     /// Nothing more is tried: if nothing came of it, the application learns why the first attempt failed.
     fn stop_race(&mut self, race: ConnectionHandle, now: Instant) {
         let Some(mut contest) = self.races.remove(race) else { return };
         self.close_attempts(contest.take_others(race), now);
+        self.note_lost(race, &mut contest);
         let lifecycle = self.connections.get(&race).map(|lead| lead.lifecycle());
         match contest.lead {
             Lead::Gone(error) => {

@@ -2,13 +2,16 @@
 
 use super::ConnectionRace;
 use crate::congestion::Congestion;
-use crate::connection::{Dscp, Event, Replay};
+use crate::connection::{Dscp, Event, FourTuple, Replay};
 use crate::endpoint::{ClientConfig, ConnectionHandle, NetworkPath};
 use crate::error::ConnectionError;
 use crate::hashing::{KeyedMap, shrink};
 use crate::time::Instant;
 use std::collections::VecDeque;
 use std::time::Duration;
+
+/// Races that nobody won, of which the failures are remembered.
+const MOST_LOST: usize = 16;
 
 /// A path on which a connection may begin.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,9 +74,18 @@ pub(in crate::endpoint) struct Contest {
     pub(super) attempts: Vec<Option<ConnectionHandle>>,
     pub(super) options: RaceOptions,
     pub(super) lead: Lead,
+    /// The reasons for which attempts failed, by the addresses of each; the latest of those over the same.
+    pub(super) failures: Vec<(FourTuple, ConnectionError)>,
 }
 
 impl Contest {
+    /// The attempt over candidate `index` failed.
+    pub(super) fn on_failed(&mut self, index: usize, error: &ConnectionError) {
+        let Some(tuple) = self.candidates.get(index).map(|candidate| candidate.way.tuple) else { return };
+        self.failures.retain(|(failed, _)| *failed != tuple);
+        self.failures.push((tuple, error.clone()));
+    }
+
     /// The candidate that `handle` attempts.
     pub(super) fn candidate(&self, handle: ConnectionHandle) -> Option<usize> {
         self.attempts.iter().position(|attempt| *attempt == Some(handle))
@@ -96,6 +108,8 @@ pub(in crate::endpoint) struct Races {
     first: Option<Instant>,
     /// The events for the application about connections that are gone.
     pub(super) news: VecDeque<(ConnectionHandle, Event)>,
+    /// The failures of races that nobody won, until the application has learned of the end.
+    pub(super) lost: VecDeque<(ConnectionHandle, Vec<(FourTuple, ConnectionError)>)>,
 }
 
 impl Races {
@@ -139,6 +153,13 @@ impl Races {
         shrink(&mut self.contests);
         self.follow();
         contest
+    }
+
+    /// Nobody won the race under `race`.
+    pub(super) fn on_lost(&mut self, race: ConnectionHandle, failures: Vec<(FourTuple, ConnectionError)>) {
+        // An application that does not ask leaves them behind.
+        self.lost.truncate(MOST_LOST - 1);
+        self.lost.push_front((race, failures));
     }
 
     /// The connection `handle` belongs to the race `race`.
