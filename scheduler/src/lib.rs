@@ -85,6 +85,13 @@ pub trait Scheduler: Send + fmt::Debug {
         0
     }
 
+    /// Returns true if a copy of `item`, which is in flight on a path whose delivery has collapsed, is worth sending on another
+    /// one: the original is expected to pass the bottleneck after `expected`. The copy is then offered to
+    /// [`Scheduler::place`]. By default no: a copy is made of what a path holds that does not answer at all.
+    fn copies(&mut self, _item: &Item, _paths: &[PathView], _expected: Duration) -> bool {
+        false
+    }
+
     /// Returns the arrivals that the latest answer of [`Scheduler::place`] expected of the two paths between which it
     /// chose; `None` if it did not choose between two that could both send. By default nothing is expected.
     fn expected(&self) -> Option<Expectation> {

@@ -1,5 +1,7 @@
 //! Copies of what is critical: a loss on one path then costs nothing but the copy.
 
+use std::time::Duration;
+
 use super::Hvc;
 use super::tuning::CRITICAL;
 use crate::{
@@ -41,6 +43,10 @@ impl Scheduler for Duplicating {
 
     fn repeats(&mut self, item: &Item, path: &PathView) -> usize {
         self.rule.repeats(item, path)
+    }
+
+    fn copies(&mut self, item: &Item, paths: &[PathView], expected: Duration) -> bool {
+        self.rule.copies(item, paths, expected)
     }
 
     fn expected(&self) -> Option<Expectation> {

@@ -67,7 +67,8 @@ use crate::{
 /// - acknowledgements use the low-latency path within a budget;
 /// - of a path's rate bulk is lent what nothing latency-critical wants: in small pieces if it was promised, else with the
 ///   shorter a queue the narrower and quicker the path is;
-/// - lost and late data goes where it arrives first, whatever that costs;
+/// - lost and late data goes where it arrives first, whatever that costs, and what is in flight on a path whose delivery has
+///   collapsed is copied where the copy is sooner by more than its price;
 /// - no path is used whose data would close the receiver's window to a quicker one for more than the slow one carries.
 ///
 /// Each of these is an [`Amendment`] with a name and can be switched off ([`Variant`]); the constants of all stand in one file
@@ -144,6 +145,13 @@ impl Scheduler for Hvc {
         }
         self.note_burst(id, bytes, item.now);
         repeats
+    }
+
+    fn copies(&mut self, item: &Item, paths: &[PathView], expected: Duration) -> bool {
+        self.amendments.has(Amendment::Repair) && {
+            let (item, paths) = (self.amendments.of_item(item), self.amendments.of_paths(paths));
+            self.is_worth_a_copy(&item, &paths, nanos(expected))
+        }
     }
 
     fn expected(&self) -> Option<Expectation> {
@@ -309,6 +317,19 @@ impl Hvc {
             Some(index) => self.send(item, &paths[index], item.bytes),
             None => Placement::Wait,
         }
+    }
+
+    /// Returns true if a copy of the item is there before the original, which is expected after `expected` nanoseconds, by more
+    /// than its price on a path that has room: the path of the original is what it is compared with.
+    fn is_worth_a_copy(&self, item: &Item, paths: &[PathView], expected: u64) -> bool {
+        let History::Unacknowledged { on, .. } = item.history else { return false };
+        let Some(original) = paths.iter().find(|path| path.id == on) else { return false };
+        let weight = weight(item.priority.urgency, self.price.alpha(item.now));
+        proven(paths, usable(paths)).iter().map(|index| (index, &paths[index])).any(|(index, path)| {
+            let weight = weight * price_multiplier(path, original) / cost::WHOLE;
+            let copy = ComparisonUnit::Item.estimate(index, path, item.bytes);
+            path.id != on && path.can_send() && copy.sum(0, weight) < expected
+        })
     }
 
     /// The item, or a piece of it, on a scarce path.

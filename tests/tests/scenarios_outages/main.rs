@@ -8,7 +8,6 @@
 
 mod outage;
 mod policies;
-mod talk;
 
 use outage::{Outage, WIRES};
 use policies::Chooser;

@@ -1,9 +1,9 @@
 //! Outages: the changes of the wires, and the time for which data may stand still meanwhile.
 
 use crate::policies::Chooser;
-use crate::talk::{INTERVAL, Talk};
 use hvq_scheduler::{Bandwidth, Hints};
 use hvq_tests::net::{Net, Side};
+use hvq_tests::talk::{INTERVAL, Talk};
 use hvq_transport::connection::{ChannelHint, FourTuple, TransportConfig};
 use std::fmt;
 use std::net::SocketAddr;

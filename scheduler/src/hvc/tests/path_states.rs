@@ -110,3 +110,32 @@ fn where_room_returns_is_unknown_the_wait_is_a_round_trip() {
     let never = PathView { next_send: Duration::MAX, ..full(embb(), 0) };
     assert_eq!(place(&data(1200), &[never]), Placement::WaitAtMost(Duration::from_secs(1)));
 }
+
+/// Returns true if the rule wants a copy of a packet that is in flight on eMBB, of which `rate` is left, for `expected`.
+fn wants_copy(expected: u64, rate: Bandwidth, other: PathView) -> bool {
+    let history = History::Unacknowledged { on: EMBB, age: milliseconds(100) };
+    let item = Item { history, ..Item::new(Content::Control, 1200) };
+    let collapsed = PathView { rate: Some(rate), ..embb() };
+    Hvc::default().copies(&item, &[collapsed, other], milliseconds(expected))
+}
+
+#[test]
+fn a_copy_of_what_a_collapsed_path_holds_has_to_be_sooner_than_the_original_by_its_price() {
+    // 2.5 ms and 4.8 ms of transmission, which costs nothing on a path that is wider than the rest of the other.
+    let hardly_any = Bandwidth::from_bits_per_second(200_000);
+    assert_eq!([7, 8].map(|expected| wants_copy(expected, hardly_any, urllc())), [false, true]);
+    // At a quarter of the rate URLLC is narrow, and 4.8 ms cost as much as 0.75 times 0.92 of them beside.
+    let a_quarter = Bandwidth::from_mbit(25);
+    assert_eq!([10, 11].map(|expected| wants_copy(expected, a_quarter, urllc())), [false, true]);
+    assert!(!wants_copy(500, hardly_any, full(urllc(), 1)), "it has no room");
+    assert!(!wants_copy(500, hardly_any, as_(PathState::Silent, urllc())));
+    let mut without = Hvc::of("without=repair".parse().expect("a variant"));
+    let history = History::Unacknowledged { on: EMBB, age: milliseconds(100) };
+    let item = Item { history, ..Item::new(Content::Control, 1200) };
+    assert!(!without.copies(&item, &[embb(), urllc()], milliseconds(500)));
+    assert!(!Hvc::default().copies(
+        &Item::new(Content::Control, 1200),
+        &[embb(), urllc()],
+        milliseconds(500)
+    ));
+}

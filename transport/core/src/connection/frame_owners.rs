@@ -131,7 +131,7 @@ impl FrameOwners<'_> {
     }
 
     /// Reports to the owner of `token` that its frame was sent on path `on`, which is silent for `age`.
-    fn on_token_late(&mut self, token: &RecoveryToken, on: PathId, age: Duration) {
+    pub fn on_token_late(&mut self, token: &RecoveryToken, on: PathId, age: Duration) {
         match token {
             RecoveryToken::Stream { .. } => self.streams.on_silent(token, on, age),
             RecoveryToken::Ack { .. } | RecoveryToken::Datagram(_) => {}
@@ -204,6 +204,9 @@ impl FrameOwners<'_> {
     /// Path `id`, which was silent, answers again: what it holds is offered to no other path any more.
     pub fn on_answering(&mut self, id: PathId, now: Instant) {
         self.resend(id, Sent::drain_probes, now);
+        if let Some(path) = self.paths.get_mut(id) {
+            path.copies.withdraw();
+        }
         self.streams.on_answer(id);
     }
 

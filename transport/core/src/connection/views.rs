@@ -71,6 +71,8 @@ impl Sender<'_> {
         // What is left of the handshake is in flight, too.
         let beside = if path.id == PathId::ZERO { self.handshake.in_flight() } else { 0 };
         let room = path.route.room(in_flight + beside, now);
+        // Of a path that has collapsed all that is in flight is queued.
+        let collapsed = path.collapsed_rate(now);
         PathView {
             state: path.scheduling_state(),
             send_allowance: room,
@@ -81,8 +83,8 @@ impl Sender<'_> {
             window: path.route.window(),
             in_flight,
             delay: path.hints.delay.unwrap_or_else(|| self.paths.delay(path.id)),
-            rate: path.rate(),
-            backlog: path.backlog(now),
+            rate: collapsed.or_else(|| path.rate()),
+            backlog: collapsed.map_or_else(|| path.backlog(now), |_| in_flight),
             others: path.queued_by_others(),
             rtt: Rtt {
                 latest: rtt.latest(),

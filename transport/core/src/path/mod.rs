@@ -2,6 +2,7 @@
 
 pub(crate) mod amplification;
 pub(crate) mod candidates;
+pub(crate) mod collapse;
 pub(crate) mod dscp;
 pub(crate) mod hints;
 pub(crate) mod lifecycle;

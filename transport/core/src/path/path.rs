@@ -1,6 +1,7 @@
 //! A path: packet numbers, round-trip times and a route, under one path ID (RFC 10069).
 
 use crate::path::candidates::{CandidateAddress, CandidatePurpose, Candidates, Measurements};
+use crate::path::collapse::Copies;
 use crate::path::dscp::Dscp;
 use crate::path::hints::{ChannelHints, Told};
 use crate::path::liveness::{Company, Liveness};
@@ -100,6 +101,13 @@ pub struct LatePacket {
     pub age: Duration,
 }
 
+impl LatePacket {
+    /// `packet`, as it is at `now`.
+    pub fn of(packet: &SentPacket, now: Instant) -> Self {
+        Self { tokens: packet.tokens.clone(), bytes: packet.bytes, age: now.since(packet.sent_at) }
+    }
+}
+
 /// One open path of a connection.
 #[derive(Debug)]
 pub struct Path {
@@ -135,6 +143,8 @@ pub struct Path {
     pub(in crate::path) dscp: Dscp,
     /// The liveness: tells whether it answers, and when it is asked.
     pub liveness: Liveness,
+    /// The packets that were copied to other paths although the path answers.
+    pub copies: Copies,
     /// The hints about the channel that hold: those of the application or the modem, and where these say nothing, the
     /// peer's.
     pub hints: Hints,
@@ -172,6 +182,7 @@ impl Path {
             destination: Destination::default(),
             dscp: Dscp::default(),
             liveness: Liveness::default(),
+            copies: Copies::default(),
             hints: Hints::NONE,
             channel: ChannelHints::default(),
             peer_status: None,
@@ -469,9 +480,7 @@ impl Path {
     pub fn next_late(&mut self, now: Instant) -> Option<LatePacket> {
         let mut packets = self.sent.unacknowledged_from(self.liveness.offered_below());
         let packet = packets.find(|packet| packet.class.is_ack_eliciting())?;
-        let late =
-            LatePacket { tokens: packet.tokens.clone(), bytes: packet.bytes, age: now.since(packet.sent_at) };
-        let number = packet.number;
+        let (late, number) = (LatePacket::of(packet, now), packet.number);
         self.liveness.on_offered(number + 1);
         Some(late)
     }
@@ -485,6 +494,7 @@ impl Path {
             || self.opening_datagrams > 0
             || self.route.validation.has_interest(now)
             || !self.elsewhere.is_empty()
+            || self.collapsed_rate(now).is_some()
     }
 
     /// Returns the time at which the path has been silent for so long that a PING keeps it warm. While something is in

@@ -10,6 +10,7 @@ pub(crate) mod pacing;
 pub(crate) mod persistent;
 pub(crate) mod pto;
 pub(crate) mod rate;
+pub(crate) mod recent;
 pub(crate) mod reordering;
 pub(crate) mod rtt;
 pub(crate) mod sent_packet;

@@ -6,6 +6,7 @@
 
 use crate::recovery::capacity::{Burst, Capacity, Passage};
 use crate::recovery::delay::PathRtts;
+use crate::recovery::recent::{Mark, RecentDelivery};
 use crate::recovery::sent_packet::SentPacket;
 use crate::recovery::windowed::WindowedMax;
 use crate::time::Instant;
@@ -73,6 +74,15 @@ pub struct RateSample {
     pub app_limited: bool,
 }
 
+/// The rate of a route of late.
+#[derive(Clone, Copy, Debug)]
+pub struct RecentRate {
+    /// The greatest that it can be: the oldest packet in flight may be about to arrive.
+    pub at_most: Bandwidth,
+    /// True if something arrived.
+    pub moves: bool,
+}
+
 /// Measures the delivery rate of one route.
 #[derive(Clone, Debug)]
 pub struct RateSampler {
@@ -87,6 +97,8 @@ pub struct RateSampler {
     round_ends: u64,
     largest: WindowedMax<Bandwidth>,
     capacity: Capacity,
+    /// A route that has delivered nothing yet has none, and is to take little memory.
+    recent: Option<Box<RecentDelivery>>,
 }
 
 impl Default for RateSampler {
@@ -102,6 +114,7 @@ impl Default for RateSampler {
             round_ends: 0,
             largest: WindowedMax::new(WINDOW_ROUNDS),
             capacity: Capacity::default(),
+            recent: None,
         }
     }
 }
@@ -153,6 +166,9 @@ impl RateSampler {
         self.delivered = self.delivered.saturating_add(newly);
         self.delivered_at = self.delivered_at.max(arrival.now);
         self.delivered_over = Some(arrival.over);
+        self.recent
+            .get_or_insert_default()
+            .on_delivered(Mark { at: arrival.now, delivered: self.delivered }, arrival.rtts.longest_base());
         self.first_sent_at = newest.sent_at;
         if self.app_limited_until.is_some_and(|until| self.delivered > until) {
             self.app_limited_until = None;
@@ -177,6 +193,20 @@ impl RateSampler {
     /// The largest sample of the last ten round trips, not counting those that the application limited.
     pub fn estimate(&self) -> Option<Bandwidth> {
         self.largest.get()
+    }
+
+    /// The rate of late, since `oldest` left at most, as if that arrived now.
+    pub fn recent(&self, oldest: &SentPacket, now: Instant) -> RecentRate {
+        let left = Mark { at: oldest.sent_at, delivered: oldest.delivery.delivered };
+        let since = self
+            .recent
+            .as_ref()
+            .and_then(|recent| recent.mark(now))
+            .filter(|mark| mark.at > left.at)
+            .unwrap_or(left);
+        let delivered = self.delivered.saturating_sub(since.delivered);
+        let at_most = rate_of(delivered.saturating_add(oldest.bytes as u64), now.since(since.at));
+        RecentRate { at_most, moves: delivered > 0 }
     }
 
     /// The rate of the bottleneck, as bursts that spread out there show it; `None` if none did yet.

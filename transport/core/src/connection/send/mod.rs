@@ -9,6 +9,7 @@ pub(crate) mod grease;
 pub(crate) mod interest;
 pub(crate) mod long_packets;
 pub(crate) mod mtu_discovery;
+pub(crate) mod opportunistic;
 pub(crate) mod packet_builder;
 pub(crate) mod path_frames;
 pub(crate) mod scheduler_slot;
@@ -161,6 +162,7 @@ impl Sender<'_> {
         //# constrained by congestion control.
         self.send_path_frames(now);
         frame_owners!(self).offer_late_data(now);
+        self.offer_overdue_data(now);
         self.probe_datagram_sizes(now);
         let mut round = TransmissionRound::new(self.views(now), now);
         //= https://www.rfc-editor.org/rfc/rfc9002#section-7.5

@@ -59,6 +59,11 @@ impl SchedulerSlot {
         self.policy.repeats(item, view)
     }
 
+    /// Asks the policy if a copy of `item` is worth sending, of which the original is expected after `expected`.
+    pub fn copies(&mut self, item: &Item, views: &[PathView], expected: Duration) -> bool {
+        !self.is_overruled() && self.policy.copies(item, views, expected)
+    }
+
     /// The expectation of the policy from its latest placement.
     pub fn expected(&self) -> Option<Expectation> {
         self.policy.expected()

@@ -1,6 +1,6 @@
 //! An application that writes a little at both ends all the time, and notes when what it reads moves on.
 
-use hvq_tests::net::{Application, Net, Side};
+use hvq_lab::world::{Application, Net, Side};
 use hvq_transport::connection::{Connection, Event, FourTuple, PathEvent};
 use hvq_transport::error::ConnectionError;
 use hvq_transport::stream::{Direction, ReadOutcome, StreamEvent, StreamId};
