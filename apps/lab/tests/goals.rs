@@ -8,6 +8,9 @@ use hvq_lab::experiment::pool;
 use hvq_lab::experiment::statistics::Results;
 use std::thread::available_parallelism;
 
+/// Repetitions at least: with one, a single load moves the mean of a cell by several per cent.
+const REPETITIONS: u32 = 3;
+
 /// The experiment `name` with these schemes only, and the results of its first look in the cells that `keep` says.
 fn first_look(
     name: &str,
@@ -16,6 +19,7 @@ fn first_look(
 ) -> (Definition, Vec<Record>) {
     let mut definition = builtin(name).expect("it is compiled in").expect("it is well-formed");
     definition.schemes = schemes.iter().map(|name| scheme(name)).collect();
+    definition.quick.stretches = definition.quick.stretches.max(REPETITIONS);
     let wanted: Vec<Task> = tasks(&definition, Scope::Quick)
         .into_iter()
         .filter(|task| task.key.cell_of(&definition).is_some_and(|cell| keep(&definition, cell)))
@@ -53,7 +57,7 @@ fn assert_reaches(values: &[(String, f64)], least: f64, mean: f64) {
 #[test]
 fn two_ordinary_links_are_as_quick_as_is_known() {
     let (definition, records) = first_look("links", &["embb", "urllc", "hvc"], |_, _| true);
-    assert_reaches(&sorted(&definition, &records, &Measure::Single), 70.0, 109.0);
+    assert_reaches(&sorted(&definition, &records, &Measure::Single), 68.0, 110.0);
 }
 
 #[test]
@@ -69,9 +73,9 @@ fn pages_gain_what_is_known_with_nothing_told_the_client_told_and_both() {
     let (definition, records) = first_look("untold", &["embb", "hvc"], keep);
     let gains = sorted(&definition, &records, &Measure::Gain);
     let told = |by: &str| gains.iter().filter(|(cell, _)| cell.ends_with(by)).cloned().collect::<Vec<_>>();
-    assert_reaches(&told("both"), 18.5, 23.0);
-    assert_reaches(&told("client"), 18.5, 23.0);
-    assert_reaches(&told("none"), 19.0, 21.0);
+    assert_reaches(&told("both"), 19.5, 23.0);
+    assert_reaches(&told("client"), 19.5, 22.5);
+    assert_reaches(&told("none"), 18.0, 18.5);
 }
 
 #[test]
@@ -79,7 +83,7 @@ fn knowledge_that_is_wrong_and_a_channel_that_is_shared_cost_what_is_known() {
     let (definition, records) = first_look("wrong", &["embb", "hvc"], |definition, cell| {
         definition.matrix.label(cell, Axis::Embb) == "LB-D"
     });
-    assert_reaches(&sorted(&definition, &records, &Measure::Gain), -16.0, 16.0);
+    assert_reaches(&sorted(&definition, &records, &Measure::Gain), -15.0, 14.5);
     let (definition, records) = first_look("taken", &["embb", "hvc"], |definition, cell| {
         definition.matrix.label(cell, Axis::Embb) == "LB-D"
     });

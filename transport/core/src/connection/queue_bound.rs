@@ -3,16 +3,18 @@
 //! A path is worth something beside slower ones only as long as its queue is short, and a controller that does not know
 //! the path's rate finds it by filling that queue. So the quicker and narrower a path is than the others, the less may be
 //! in flight there: a few datagrams until its rate is known, then what it carries in an empty round trip and some
-//! milliseconds. An only path, the slowest and the widest are not bound, and those that hardly differ from them hardly.
+//! milliseconds, or half a round trip where that is more. An only path, the slowest and the widest are not bound, and those that hardly differ from them hardly.
 
 use hvq_scheduler::{Bandwidth, PathId, PathView};
 use std::time::Duration;
 
 /// Datagrams that may be in flight on a path of unknown rate, if all others are much slower: the second is acknowledged at
-/// once (RFC 9000 §13.2.2), and its round trip shows the rate. At 2 Mbit/s both take 12 ms.
+/// once (RFC 9000 §13.2.2), and its round trip shows the rate. At 2 Mbit/s both take 12 ms. There are more in proportion
+/// where the queue may be longer than [`QUEUE`].
 const DATAGRAMS: u64 = 2;
 
-/// The queue that a path of known rate may have, if all others are much wider and much slower.
+/// The queue that a path of known rate may have, if all others are much wider and much slower: this long, or half of its
+/// smallest round trip where that is more.
 const QUEUE: Duration = Duration::from_millis(6);
 
 /// Datagrams that may be in flight beside: a peer acknowledges every second one (RFC 9000 §13.2.2).
@@ -27,7 +29,8 @@ const WHOLE: u64 = 1024;
 /// the transports that other policies come from; a rate that was promised is paced all the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum QueueBound {
-    /// It is bounded: two datagrams while the path's rate is not known, then 6 ms.
+    /// It is bounded: two datagrams while the path's rate is not known, then 6 ms; more on paths whose round trip is above
+    /// 12 ms.
     #[default]
     On,
     /// It is not.
@@ -66,17 +69,24 @@ fn bound(views: &mut [PathView], shown: impl Fn(PathId) -> Option<Bandwidth>) {
 
 /// Limits the send allowance of a path that is `scarcity` of [`WHOLE`] quicker and narrower than others.
 fn limit(view: &mut PathView, scarcity: u64, shown: Option<Bandwidth>) {
+    // On a path that is not so quick itself a longer queue does as little harm.
+    let least = QUEUE.max(view.rtt.minimum / 2);
     let most = match shown {
         Some(rate) => {
-            let queue = Duration::from_nanos((nanos(QUEUE) * WHOLE).div_ceil(scarcity));
-            // As long as no queue shows, the path may carry more: its window doubles as in slow start.
-            let is_empty = view.rtt.latest <= view.rtt.minimum.saturating_add(queue / 2);
+            let queue = Duration::from_nanos((nanos(least) * WHOLE).div_ceil(scarcity));
+            // As long as no queue shows, the path may carry more: its window doubles as in slow start. Round trips vary on
+            // radios without one.
+            let varied = view.rtt.variance.max(queue / 2);
+            let is_empty = view.rtt.latest <= view.rtt.minimum.saturating_add(varied);
             let time = if is_empty { view.rtt.minimum.saturating_mul(2) } else { view.rtt.minimum };
             let carried = rate.bytes_in(time.saturating_add(queue));
             let carried = usize::try_from(carried).unwrap_or(usize::MAX);
             carried.saturating_add(UNACKNOWLEDGED * view.datagram_size)
         }
-        None => (view.datagram_size as u64 * DATAGRAMS * WHOLE).div_ceil(scarcity) as usize,
+        None => {
+            let datagrams = DATAGRAMS * nanos(least) / nanos(QUEUE);
+            (view.datagram_size as u64 * datagrams * WHOLE).div_ceil(scarcity) as usize
+        }
     };
     let left = most.saturating_sub(view.in_flight);
     if left >= view.send_allowance {
@@ -174,6 +184,25 @@ mod tests {
         QueueBound::On.apply(&mut views, |_| None);
         assert_eq!(views[0].send_allowance, 0);
         assert!(!views[0].next_send.is_zero(), "room comes with the next acknowledgement");
+    }
+
+    #[test]
+    fn an_ordinary_link_beside_a_satellite_begins_with_more_datagrams_than_a_quick_one() {
+        let first = |delay| allowances(vec![path(0, None, delay), path(1, None, 300)], false)[0];
+        // A round trip of 30 ms: 15 ms of queue, and five datagrams by the tenth that the path is not quicker.
+        assert!((5 * 1200..6 * 1200).contains(&first(15)), "{}", first(15));
+        assert!(first(1) < 3 * 1200, "{}", first(1));
+    }
+
+    #[test]
+    fn a_round_trip_that_varies_shows_no_queue() {
+        let varied = |variance| {
+            let rtt = Rtt { latest: Duration::from_millis(40), variance, ..path(0, Some(20), 15).rtt };
+            allowances(vec![PathView { rtt, ..path(0, Some(20), 15) }, path(1, None, 300)], true)[0]
+        };
+        // 20 Mbit/s carry 75 kB in an empty round trip of 30 ms: twice that may be in flight while no queue shows.
+        let (steady, radio) = (varied(Duration::from_millis(2)), varied(Duration::from_millis(10)));
+        assert!(steady < 130_000 && radio > 180_000, "{steady} {radio}");
     }
 
     #[test]
