@@ -62,10 +62,10 @@ const LAST_TIMEOUT: u32 = 2;
 
 /// The competing backlog: the bytes that this endpoint's connections together queued on the channel of a path, beside
 /// the path's own.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Others {
-    /// Bytes of the others, and how much of all that was sent there they are; `None` while nobody keeps an account.
-    queued: Option<(usize, Account)>,
+    /// Bytes of the others, and how much of all that was sent there they are.
+    queued: (usize, Account),
     /// Bytes of this path that were entered, of [`PathCounters::bytes_sent`].
     entered: u64,
 }
@@ -159,7 +159,8 @@ pub struct Path {
     /// Counters.
     pub(in crate::path) counters: PathCounters,
     /// The bytes that other connections of this endpoint have queued on the channel.
-    others: Others,
+    /// `None` while nobody keeps an account.
+    others: Option<Box<Others>>,
 }
 
 impl Path {
@@ -189,7 +190,7 @@ impl Path {
             own_status: None,
             opening_datagrams: 0,
             counters: PathCounters::default(),
-            others: Others::default(),
+            others: None,
         }
     }
 
@@ -275,7 +276,7 @@ impl Path {
         self.hints = hints;
         if self.rate_of_endpoint().is_none() {
             // Should it be shared again, what was sent meanwhile is nobody's queue.
-            self.others = Others::default();
+            self.others = None;
         }
         self.review_rate();
         self.route.keep_flight_within(self.rtts.longest_base());
@@ -350,7 +351,7 @@ impl Path {
     /// Bytes believed queued at the bottleneck: those of this path and, where others share the channel, theirs.
     pub fn backlog(&self, now: Instant) -> usize {
         let own = self.own_backlog(now);
-        let others = match (self.hints.shared, self.others.queued) {
+        let others = match (self.hints.shared, self.others.as_ref().map(|others| others.queued)) {
             (Sharing::Endpoint, Some((known, Account::Whole))) => known,
             (Sharing::Endpoint, Some((known, Account::Part))) => known.max(self.competing(now)),
             (Sharing::Shared | Sharing::Endpoint, _) => self.competing(now),
@@ -367,26 +368,27 @@ impl Path {
     /// All connections together have `queued` bytes on the channel, of which this path's are those that were entered.
     pub fn learn_queue(&mut self, queued: usize, account: Account, now: Instant) {
         let own = self.own_backlog(now);
-        if self.others.queued.is_none() {
-            // What is still queued of it counts from now on.
-            self.others.entered = self.counters.bytes_sent.saturating_sub(own as u64);
-            self.others.queued = Some((queued, account));
+        if let Some(others) = &mut self.others {
+            others.queued = (queued.saturating_sub(own), account);
         } else {
-            self.others.queued = Some((queued.saturating_sub(own), account));
+            // What is still queued of it counts from now on.
+            let entered = self.counters.bytes_sent.saturating_sub(own as u64);
+            self.others = Some(Box::new(Others { queued: (queued, account), entered }));
         }
     }
 
     /// Bytes that were sent and not entered yet into the account that [`Self::learn_queue`] told of; they count as entered.
     pub fn take_unentered(&mut self) -> Option<usize> {
-        self.others.queued?;
-        let bytes = self.counters.bytes_sent.saturating_sub(self.others.entered);
-        self.others.entered = self.counters.bytes_sent;
+        let others = self.others.as_mut()?;
+        let bytes = self.counters.bytes_sent.saturating_sub(others.entered);
+        others.entered = self.counters.bytes_sent;
         usize::try_from(bytes).ok().filter(|bytes| *bytes > 0)
     }
 
     /// Bytes that this endpoint's other connections have queued, if the account of the channel is whole.
     pub fn queued_by_others(&self) -> Option<usize> {
-        let known = self.others.queued.filter(|_| self.hints.shared == Sharing::Endpoint);
+        let known = self.others.as_ref().map(|others| others.queued);
+        let known = known.filter(|_| self.hints.shared == Sharing::Endpoint);
         known.filter(|(_, account)| *account == Account::Whole).map(|(bytes, _)| bytes)
     }
 
