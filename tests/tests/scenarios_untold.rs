@@ -178,6 +178,6 @@ fn no_controller_makes_a_long_queue_on_a_quick_path_whose_rate_nobody_told() {
         }
         println!("{algorithm}: at most {longest:?} in the queue");
         // Unbound they fill it up: 800 packets take 4.6 s.
-        assert!(longest <= Duration::from_millis(45), "{algorithm}: {longest:?} in the queue");
+        assert!(longest <= Duration::from_millis(50), "{algorithm}: {longest:?} in the queue");
     }
 }

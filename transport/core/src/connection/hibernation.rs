@@ -23,5 +23,6 @@ impl Connection {
         }
         self.rng.hibernate();
         self.streams.hibernate();
+        self.paths.hibernate();
     }
 }

@@ -75,8 +75,8 @@ fn limit(view: &mut PathView, scarcity: u64, shown: Option<Bandwidth>) {
         Some(rate) => {
             let queue = Duration::from_nanos((nanos(least) * WHOLE).div_ceil(scarcity));
             // As long as no queue shows, the path may carry more: its window doubles as in slow start. Round trips vary on
-            // radios without one.
-            let varied = view.rtt.variance.max(queue / 2);
+            // radios without one, but the variation of a quick path is its queue.
+            let varied = view.rtt.variance.min(view.rtt.minimum / 2).max(queue / 2);
             let is_empty = view.rtt.latest <= view.rtt.minimum.saturating_add(varied);
             let time = if is_empty { view.rtt.minimum.saturating_mul(2) } else { view.rtt.minimum };
             let carried = rate.bytes_in(time.saturating_add(queue));

@@ -149,6 +149,11 @@ impl Paths {
         self.open.iter()
     }
 
+    /// Gives up the memory that only paths in use have use for.
+    pub fn hibernate(&mut self) {
+        self.open.iter_mut().for_each(|path| path.route.rate.hibernate());
+    }
+
     /// Open paths, ascending.
     pub fn open_mut(&mut self) -> impl Iterator<Item = &mut Path> {
         self.open.iter_mut()

@@ -124,8 +124,9 @@ struct Shown {
     bases: SmallVec<[Base; 2]>,
     /// The first passage of the burst that the latest belongs to.
     first: Option<Passage>,
-    /// The longest stretches of the latest bursts, the latest first.
-    stretches: SmallVec<[Stretch; BURSTS]>,
+    /// The longest stretches of the latest bursts, the latest first: [`BURSTS`] at most, of which connections that are hardly
+    /// used have few.
+    stretches: SmallVec<[Stretch; BURSTS / 2]>,
 }
 
 impl Capacity {

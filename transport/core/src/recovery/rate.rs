@@ -190,6 +190,11 @@ impl RateSampler {
         Some(sample)
     }
 
+    /// Forgets what was delivered of late: nothing is in flight.
+    pub fn hibernate(&mut self) {
+        self.recent = None;
+    }
+
     /// The largest sample of the last ten round trips, not counting those that the application limited.
     pub fn estimate(&self) -> Option<Bandwidth> {
         self.largest.get()
