@@ -36,7 +36,7 @@ report: prepare-base ## run the papers' experiments and our own in virtual time,
 	@"$(TARGET)/release/hvq" lab report
 
 goals: prepare-base ## hold hvq against the goals about channels as they are: each met, missed or undecided, with intervals
-	@echo "goals: building (a few minutes the first time), then about half an hour of processor time"
+	@echo "goals: building (a few minutes the first time), then about twenty minutes of processor time"
 	@cargo build --release -p hvq-cli
 	@"$(TARGET)/release/hvq" lab run goals $(ARGS)
 	@"$(TARGET)/release/hvq" lab show goals
