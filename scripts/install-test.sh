@@ -25,16 +25,16 @@ files_of() { (cd "$1" && find usr etc opt -xdev \( -path 'usr/lib/sysimage' -pru
 serves_and_gets() {
     local machine=$1 port
     echo "hello from a package" > "$machine/srv/hello.txt"
-    chroot "$machine" hvq serve --listen 127.0.0.1:0 --self-signed localhost --write-cert /srv/cert.pem --root /srv > "$machine/srv/log" 2>&1 &
+    chroot "$machine" hvq serve --listen 127.0.0.1:0 --self-signed 127.0.0.1 --write-cert /srv/cert.pem --root /srv > "$machine/srv/log" 2>&1 &
     local server=$!
     for _ in $(seq 50); do
-        port=$(grep -oE '127\.0\.0\.1:[0-9]+' "$machine/srv/log" | head -n 1 | cut -d: -f2)
+        port=$(grep -oE '127\.0\.0\.1:[0-9]+' "$machine/srv/log" | head -n 1 | cut -d: -f2 || true)
         [[ -n $port ]] && break
         sleep 0.1
     done
     [[ -n $port ]] || fail "the server does not listen: $(cat "$machine/srv/log")"
     local answer
-    answer=$(chroot "$machine" hvq get --cacert /srv/cert.pem "https://localhost:$port/hello.txt") || fail "the file cannot be fetched"
+    answer=$(chroot "$machine" hvq get --cacert /srv/cert.pem "https://127.0.0.1:$port/hello.txt") || fail "the file cannot be fetched"
     kill "$server"
     wait "$server" 2> /dev/null || true
     [[ $answer == "hello from a package" ]] || fail "another file arrived: $answer"
