@@ -77,8 +77,8 @@ impl Tunnel {
     /// code of the command. There must be no other thread yet.
     ///
     /// # Errors
-    /// The device or the namespace cannot be made ([`Exit::Runtime`]), or there is no connection or no tunnel ([`exit_of`] says
-    /// with which exit code).
+    /// The device or the namespace cannot be made ([`Exit::Runtime`]), or there is no connection or no tunnel
+    /// ([`exit_of`](hvq_program::failure::exit_of) says with which exit code).
     pub fn run(&self, console: Console) -> Result<u8, Failure> {
         let source = self.packets.source()?;
         let name = self.packets.device();
