@@ -132,6 +132,53 @@ fn links_that_are_merely_slow_carry_nothing_twice_for_it() {
     assert!(copies_of(PAIRS[0], Some(1)) > 10);
 }
 
+/// Round robin, which remembers the paths that it was shown last, and counts those whose backlog fell as they were sent to.
+#[derive(Debug)]
+struct Comparing {
+    policy: Box<dyn Scheduler>,
+    last: (Duration, Vec<PathView>),
+    fallen: Arc<AtomicUsize>,
+}
+
+impl Scheduler for Comparing {
+    fn name(&self) -> &'static str {
+        self.policy.name()
+    }
+
+    fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
+        let (at, before) = std::mem::replace(&mut self.last, (item.now, paths.to_vec()));
+        let pairs = paths.iter().flat_map(|path| before.iter().map(move |before| (before, path)));
+        let sent_to =
+            pairs.filter(|(before, path)| before.id == path.id && before.in_flight < path.in_flight);
+        let fallen = sent_to.filter(|(before, path)| at == item.now && before.backlog > path.backlog).count();
+        self.fallen.fetch_add(fallen, Ordering::Relaxed);
+        self.policy.place(item, paths)
+    }
+
+    fn observe(&mut self, observation: &Observation) {
+        if !matches!(observation, Observation::Placed { .. }) {
+            self.last.1.clear();
+        }
+        self.policy.observe(observation);
+    }
+}
+
+#[test]
+fn a_packet_never_shortens_the_queue_that_a_policy_is_shown_of_a_dying_link() {
+    for (links, dying) in deaths() {
+        let fallen = Arc::new(AtomicUsize::new(0));
+        let counter = fallen.clone();
+        let policy = Arc::new(move || {
+            let policy = Policy::RoundRobin.scheduler();
+            Box::new(Comparing { policy, last: (Duration::ZERO, Vec::new()), fallen: counter.clone() })
+                as Box<dyn Scheduler>
+        });
+        let (mut net, second) = network(links, Some(dying), policy);
+        net.run(&mut Download::new(Some((second, Hints::NONE))), Net::START + COLLAPSE[1]);
+        assert_eq!(fallen.load(Ordering::Relaxed), 0, "{links:?}, {dying} dies");
+    }
+}
+
 #[test]
 fn messages_go_on_when_the_link_that_they_use_dies_slowly_below_the_traffic_of_others() {
     for (links, dying) in deaths() {

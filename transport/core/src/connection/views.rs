@@ -71,20 +71,16 @@ impl Sender<'_> {
         // What is left of the handshake is in flight, too.
         let beside = if path.id == PathId::ZERO { self.handshake.in_flight() } else { 0 };
         let room = path.route.room(in_flight + beside, now);
-        // Of a path that has collapsed all that is in flight is queued.
-        let collapsed = path.collapsed_rate(now);
+        let queue = path.shown_queue(now);
         PathView {
             state: path.scheduling_state(),
             send_allowance: room,
-            next_send: match path.route.datagram_size {
-                size if room >= size => Duration::ZERO,
-                size => wait_for_room(path, size, now),
-            },
+            next_send: path.next_send(room, now),
             window: path.route.window(),
             in_flight,
             delay: path.hints.delay.unwrap_or_else(|| self.paths.delay(path.id)),
-            rate: collapsed.or_else(|| path.rate()),
-            backlog: collapsed.map_or_else(|| path.backlog(now), |_| in_flight),
+            rate: queue.rate,
+            backlog: queue.backlog,
             others: path.queued_by_others(),
             rtt: Rtt {
                 latest: rtt.latest(),
@@ -117,16 +113,6 @@ enum Proof {
     Awaited,
     /// The client's address; a path that answers carries everything meanwhile.
     AwaitedBeside,
-}
-
-/// Returns the time until `bytes` may go on `path`, which has room for less: by the pacer, or when the oldest packet in
-/// flight should be acknowledged.
-pub(in crate::connection) fn wait_for_room(path: &Path, bytes: usize, now: Instant) -> Duration {
-    if let Some(at) = path.route.paced_until(bytes, path.sent.in_flight(), now) {
-        return at.since(now);
-    }
-    let rtt = path.rtt().smoothed();
-    path.sent.oldest_unacked().map_or(Duration::ZERO, |packet| (packet.sent_at + rtt).since(now))
 }
 
 fn loss(path: &Path) -> PerMille {

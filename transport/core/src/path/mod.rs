@@ -17,6 +17,7 @@ pub(crate) mod recovery;
 pub(crate) mod remote_ids;
 pub(crate) mod rotation;
 pub(crate) mod route;
+pub(crate) mod shown;
 pub(crate) mod spin;
 pub(crate) mod status;
 pub(crate) mod validation;

@@ -4,7 +4,6 @@ use crate::connection::control::ControlFrame;
 use crate::connection::send::Sender;
 use crate::connection::send::packet_builder::PacketBuilder;
 use crate::connection::send::transmission_round::{LEAST_ROOM, TransmissionRound};
-use crate::connection::views::wait_for_room;
 use crate::recovery_token::RecoveryToken;
 use crate::stream::StreamId;
 use crate::time::Instant;
@@ -355,7 +354,7 @@ impl Sender<'_> {
     ) -> Duration {
         let open = round.builders.get(index).map_or(0, PacketBuilder::used);
         let next = (item.bytes + item.header + view.overhead).min(view.datagram_size);
-        self.paths.get(view.id).map_or(Duration::ZERO, |path| wait_for_room(path, open + next, round.now))
+        self.paths.get(view.id).map_or(Duration::ZERO, |path| path.wait_for_room(open + next, round.now))
     }
 
     /// No policy can stall the connection: if all waits and nothing is in flight where an answer is to be expected, it is

@@ -32,7 +32,6 @@ use crate::connection::send::packet_builder::{
 use crate::connection::send::scheduler_slot::SchedulerSlot;
 use crate::connection::send::transmission_round::{LEAST_ROOM, TransmissionRound};
 use crate::connection::send::transmit_queue::TransmitQueue;
-use crate::connection::views::wait_for_room;
 use crate::connection::{Connection, Peer, Role, Transmit, TransportConfig};
 use crate::datagram::Datagrams;
 use crate::handshake::Handshake;
@@ -277,10 +276,8 @@ impl Sender<'_> {
             view.send_allowance =
                 view.send_allowance.saturating_sub(path.sent.in_flight().saturating_sub(view.in_flight));
             view.in_flight = path.sent.in_flight();
-            view.backlog = path.backlog(now);
-            if view.send_allowance < view.datagram_size {
-                view.next_send = wait_for_room(path, view.datagram_size, now);
-            }
+            view.backlog = path.shown_queue(now).backlog;
+            view.next_send = path.next_send(view.send_allowance, now);
         }
         let full = size == builder.segment && builder.takes_more(self.config.segments);
         if !full {
