@@ -2,41 +2,14 @@
 //! to servers, the other way round.
 
 use crate::setup::*;
+use crate::verdict::Verdict::{Closed, Read, Refused, Stopped};
+use crate::verdict::*;
 use bytes::Bytes;
 use http::Request;
 use hvq::ConnectionError;
 use hvq_h3::client::{Client, RequestError};
 use hvq_h3::{ReceiveError, Settings, Tunnels};
 use std::time::Duration;
-
-/// The treatment that a server gets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Verdict {
-    /// Its connection is closed with this code.
-    Closed(u64),
-    /// Its response is stopped with this code, and the connection lives on.
-    Stopped(u64),
-    /// Its response is read to its end.
-    Read,
-    /// Its response ends too early for the client to say so on the stream, and the connection lives on.
-    Refused,
-}
-
-use Verdict::{Closed, Read, Refused, Stopped};
-
-const ID: Verdict = Closed(0x108);
-const FRAME: Verdict = Closed(0x106);
-const FRAME_UNEXPECTED: Verdict = Closed(0x105);
-const STREAM_CREATION: Verdict = Closed(0x103);
-const CLOSED_CRITICAL: Verdict = Closed(0x104);
-const SETTINGS: Verdict = Closed(0x109);
-const MISSING_SETTINGS: Verdict = Closed(0x10a);
-const DECOMPRESSION: Verdict = Closed(0x200);
-const ENCODER_STREAM: Verdict = Closed(0x201);
-const DECODER_STREAM: Verdict = Closed(0x202);
-const MESSAGE: Verdict = Stopped(0x10e);
-const CANCELLED: Verdict = Stopped(0x10c);
-const EXCESSIVE_LOAD: Verdict = Stopped(0x107);
 
 /// Something that the server does once the request is there.
 #[derive(Clone, Debug)]

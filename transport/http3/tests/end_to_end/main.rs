@@ -23,3 +23,5 @@ mod serving;
 mod setup;
 #[cfg(test)]
 mod streams;
+#[cfg(test)]
+mod verdict;

@@ -2,38 +2,14 @@
 //! `serving`. Deviations of `h3` are its own, and listed, so that a version that does better is noticed.
 
 use crate::setup::*;
+use crate::verdict::Verdict::{Closed, Reset, Served};
+use crate::verdict::*;
 use h3::server;
 use hvq::ConnectionError;
 use hvq_h3::adapter::Connection;
 use hvq_h3::serving;
 use std::future::poll_fn;
 use std::time::Duration;
-
-/// The treatment that a client gets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Verdict {
-    /// Its connection is closed with this code (RFC 9114 §8.1, RFC 9204 §8.3).
-    Closed(u64),
-    /// Its request is reset.
-    Reset,
-    /// Its request is answered, and its connection lives on.
-    Served,
-}
-
-use Verdict::{Closed, Reset, Served};
-
-/// H3_NO_ERROR: there is no request left, and none will come.
-const DONE: Verdict = Closed(0x100);
-const STREAM_CREATION: Verdict = Closed(0x103);
-const CLOSED_CRITICAL: Verdict = Closed(0x104);
-const FRAME_UNEXPECTED: Verdict = Closed(0x105);
-const FRAME: Verdict = Closed(0x106);
-const ID: Verdict = Closed(0x108);
-const SETTINGS: Verdict = Closed(0x109);
-const MISSING_SETTINGS: Verdict = Closed(0x10a);
-const DECOMPRESSION: Verdict = Closed(0x200);
-const ENCODER_STREAM: Verdict = Closed(0x201);
-const DECODER_STREAM: Verdict = Closed(0x202);
 
 /// The bytes that are written to one stream.
 #[derive(Clone, Debug)]
