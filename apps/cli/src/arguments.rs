@@ -1,7 +1,6 @@
 //! The command line.
 
 use crate::commands::decode::DecodeArguments;
-use crate::commands::demo::DemoArguments;
 use crate::commands::emulate::EmulateArguments;
 use crate::commands::gateway::GatewayArguments;
 use crate::commands::get::GetArguments;
@@ -23,6 +22,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::{Console, ResultFormat, unwritten};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
+use hvq_live::command::demo::DemoArguments;
 use std::ffi::OsString;
 use std::process::ExitCode;
 

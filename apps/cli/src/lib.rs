@@ -75,7 +75,7 @@ fn perform(command: Command, console: Console) -> Result<(), Failure> {
             #[cfg(unix)]
             Command::Paths(paths) => commands::paths::run(paths).await,
             Command::Emulate(emulate) => commands::emulate::run(emulate, console).await,
-            Command::Demo(demo) => commands::demo::run(demo, console).await,
+            Command::Demo(demo) => hvq_live::command::demo::run(demo, console).await,
             Command::Lab(lab) => tokio::task::block_in_place(|| commands::lab::run(&lab, console)),
             #[cfg(feature = "video")]
             Command::Video(video) => commands::video::run(video, console).await,

@@ -5,8 +5,12 @@
 //! - [`experiment`]: what is varied, run and measured.
 //! - [`pages`]: what pages consist of, and a loader that walks through one.
 //! - [`report`]: tables and drawings of it.
+//! - `command`, with the feature of that name: the commands of `hvq lab`.
 
+#[cfg(feature = "command")]
+pub mod command;
 pub mod experiment;
+pub mod names;
 pub mod pages;
 pub mod report;
 pub mod workload;

@@ -11,12 +11,12 @@
 
 #[cfg(target_os = "linux")]
 pub mod chaos;
+pub mod command;
 pub mod demo;
 #[cfg(target_os = "linux")]
 pub mod error;
 #[cfg(target_os = "linux")]
 pub mod failover;
-pub mod interruption;
 #[cfg(target_os = "linux")]
 pub mod load;
 #[cfg(target_os = "linux")]

@@ -1,26 +1,24 @@
 //! SIGINT and SIGTERM while experiments run: what is going on comes to its end, no more is begun.
 
-use hvq_lab::experiment::campaign::Stop;
-use hvq_program::failure::{Exit, Failure};
-use hvq_program::output::Console;
-use hvq_program::signals::Signals;
+use crate::failure::{Exit, Failure};
+use crate::output::Console;
+use crate::signals::Signals;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// The order to stop experiments, with the signal that gave it.
+/// The signal that ends experiments, once it came.
 #[derive(Clone, Debug, Default)]
 pub struct Interruption {
-    stop: Arc<Stop>,
     came: Arc<OnceLock<Exit>>,
 }
 
 impl Interruption {
-    /// Handles signals from now on, for as long as the program runs. A second one ends it at once: what is on disk is
-    /// whole by then.
+    /// Handles signals from now on, for as long as the program runs. The first one calls `stop`, which has no more runs begun.
+    /// A second one ends the program at once: what is on disk is whole by then.
     ///
     /// # Errors
     /// The system permits no handlers ([`Exit::Runtime`]).
-    pub fn watch(console: Console) -> Result<Self, Failure> {
+    pub fn watch(console: Console, stop: impl FnOnce() + Send + 'static) -> Result<Self, Failure> {
         let watched = Self::default();
         let mut signals = Signals::new()?;
         let told = watched.clone();
@@ -28,17 +26,12 @@ impl Interruption {
             let exit = signals.next().await;
             // It is set here only, and once.
             let _set = told.came.set(exit);
-            told.stop.order();
+            stop();
             console.say("ending: runs that are going on are finished and kept; a second signal ends at once");
             let exit = signals.next().await;
             std::process::exit(exit as i32);
         });
         Ok(watched)
-    }
-
-    /// Returns the order that runs look at.
-    pub fn stop(&self) -> &Stop {
-        &self.stop
     }
 
     /// The exit code of the signal, if one came.

@@ -13,6 +13,7 @@ pub mod descriptors;
 pub mod duration;
 pub mod failure;
 pub mod files;
+pub mod interruption;
 pub mod listen;
 mod logging;
 pub mod output;

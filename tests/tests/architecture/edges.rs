@@ -18,7 +18,7 @@ const EDGES: [(&str, &[&str]); 18] = [
     ("hvq-decode", &["hvq-transport", "hvq-qlog"]),
     ("hvq-program", &["hvq-scheduler", "hvq", "hvq-h3", "hvq-emulation"]),
     ("hvq-video", &["hvq", "hvq-emulation", "hvq-program"]),
-    ("hvq-lab", &["hvq-scheduler", "hvq-transport", "hvq-emulation", "hvq-video"]),
+    ("hvq-lab", &["hvq-scheduler", "hvq-transport", "hvq-emulation", "hvq-program", "hvq-video"]),
     ("hvq-tunnel", &["hvq-scheduler", "hvq", "hvq-h3", "hvq-emulation", "hvq-program"]),
     ("hvq-gateway", &["hvq-scheduler", "hvq", "hvq-h3", "hvq-emulation", "hvq-program", "hvq-tunnel"]),
     (
@@ -59,8 +59,9 @@ const RUNTIMES: &[&str] =
     &["tokio", "socket2", "quinn-udp", "mio", "async-std", "smol", "polling", "nix", "libc"];
 
 /// Crates that use these only for a feature that is not on by default: without it they do no I/O.
-const OPTIONAL: [(&str, &[&str]); 2] = [
+const OPTIONAL: [(&str, &[&str]); 3] = [
     ("hvq-video", &["hvq", "hvq-emulation", "hvq-program", "tokio"]),
+    ("hvq-lab", &["hvq-program", "clap", "indicatif"]),
     ("hvq-emulation", &["quinn-udp", "rustix", "socket2", "nix", "tokio"]),
 ];
 

@@ -1,32 +1,16 @@
-//! `hvq lab`: experiments in virtual time.
+//! `hvq lab`: experiments, in virtual time and in real time.
 
-#[cfg(target_os = "linux")]
-mod chaos;
-mod controllers;
-mod experiments;
-#[cfg(target_os = "linux")]
-mod failover;
-#[cfg(target_os = "linux")]
-mod live;
-mod outages;
-mod pages;
-mod report;
-mod video;
-
-use crate::failure::{Exit, Failure, OrFail};
+use crate::failure::Failure;
 use crate::output::Console;
 use clap::{Args, Subcommand};
-use controllers::ControllersArguments;
-use experiments::{ExperimentsArguments, MergeArguments, ShowArguments};
-use hvq_emulation::TraceError;
-use hvq_lab::experiment::pool;
-use hvq_live::interruption;
-use hvq_program::files::{check_outputs, report_in, write, write_between_marks, write_lines};
-use indicatif::{ProgressBar, ProgressStyle};
-use outages::OutagesArguments;
-use pages::PagesArguments;
-use report::ReportArguments;
-use video::VideoExperimentArguments;
+use hvq_lab::command::controllers::{self, ControllersArguments};
+use hvq_lab::command::experiments::{self, ExperimentsArguments, MergeArguments, ShowArguments};
+use hvq_lab::command::outages::{self, OutagesArguments};
+use hvq_lab::command::pages::{self, PagesArguments};
+use hvq_lab::command::report::{self, ReportArguments};
+use hvq_lab::command::video::{self, VideoExperimentArguments};
+#[cfg(target_os = "linux")]
+use hvq_live::command::{chaos, failover, live};
 
 /// Arguments of `hvq lab`.
 #[derive(Debug, Args)]
@@ -95,39 +79,4 @@ pub(crate) fn run(arguments: &LabArguments, console: Console) -> Result<(), Fail
         Experiment::Report(arguments) => report::run(arguments, console),
         Experiment::List => experiments::list(),
     }
-}
-
-/// Returns the number of runs at the same time: as asked, or one a processor.
-fn jobs(asked: Option<u16>) -> usize {
-    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
-    asked.map_or_else(processors, usize::from)
-}
-
-/// A bar for so many runs.
-fn progress(runs: usize, console: Console) -> ProgressBar {
-    let bar = match console {
-        Console::Quiet => ProgressBar::hidden(),
-        _ => ProgressBar::new(runs as u64),
-    };
-    let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} {eta} {msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
-}
-
-/// Runs everything, `jobs` at a time, while a bar says with `describe` what was done last.
-fn run_all<R: Sync, O: Send>(
-    (runs, jobs): (&[R], usize),
-    console: Console,
-    run: impl Fn(&R) -> Result<O, TraceError> + Sync,
-    describe: impl Fn(&O) -> String + Sync,
-) -> Result<Vec<O>, Failure> {
-    let bar = progress(runs.len(), console);
-    let outcomes = pool::run(runs, jobs, run, |outcome| {
-        if let Ok(outcome) = outcome {
-            bar.set_message(describe(outcome));
-        }
-        bar.inc(1);
-    });
-    bar.finish_and_clear();
-    outcomes.into_iter().collect::<Result<_, _>>().or_fail(Exit::Usage, || "a trace".to_owned())
 }

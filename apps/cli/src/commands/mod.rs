@@ -1,7 +1,6 @@
 //! One module for each command: its arguments and what it does.
 
 pub(crate) mod decode;
-pub(crate) mod demo;
 pub(crate) mod emulate;
 pub(crate) mod gateway;
 pub(crate) mod get;

@@ -1,14 +1,16 @@
 //! `hvq lab controllers`: HotNets 2023, Fig. 1.
 
-use super::{check_outputs, jobs, report_in, run_all, write, write_between_marks, write_lines};
-use crate::duration;
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Console, check_distinct};
+use super::{jobs, run_all};
+use crate::experiment::controllers::{ControllerOutcome, ControllerRun, ControllersPlan};
+use crate::report::controllers as report;
 use clap::Args;
-use hvq::transport::congestion::Algorithm;
 use hvq_emulation::{Probability, TraceName};
-use hvq_lab::experiment::controllers::{ControllerOutcome, ControllerRun, ControllersPlan};
-use hvq_lab::report::controllers as report;
+use hvq_program::arguments::{FigureArguments, ResultArguments};
+use hvq_program::duration;
+use hvq_program::failure::{Exit, Failure};
+use hvq_program::files::{report_in, write};
+use hvq_program::output::{self, Console, check_distinct};
+use hvq_transport::congestion::Algorithm;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -17,7 +19,7 @@ const REPORT: &str = "controllers.html";
 
 /// Arguments of `hvq lab controllers`.
 #[derive(Debug, Args)]
-pub(crate) struct ControllersArguments {
+pub struct ControllersArguments {
     /// The duration of each download, in virtual seconds
     #[arg(long, value_name = "NUMBER", default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..))]
     seconds: u16,
@@ -42,19 +44,14 @@ pub(crate) struct ControllersArguments {
     /// The folder for the report, controllers.html
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// Write everything that was measured to this file too, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the drawing of the first setting to this file too, as SVG
-    #[arg(long, value_name = "FILE")]
-    figure: Option<PathBuf>,
-    /// Put the tables into this file too, between its lines <!-- controllers: begin --> and <!-- controllers: end -->
-    #[arg(long, value_name = "FILE")]
-    write: Option<PathBuf>,
+    #[command(flatten)]
+    results: ResultArguments,
+    #[command(flatten)]
+    figure: FigureArguments,
 }
 
-/// The marks before and behind the tables in a file that shows them.
-const MARKS: [&str; 2] = ["<!-- controllers: begin -->\n", "<!-- controllers: end -->"];
+/// The name of the command in the marks of files for tables.
+const NAME: &str = "controllers";
 
 impl ControllersArguments {
     fn plan(&self) -> ControllersPlan {
@@ -74,11 +71,12 @@ impl ControllersArguments {
 }
 
 /// Runs everything, prints the tables and writes the report.
-pub(super) fn run(arguments: &ControllersArguments, console: Console) -> Result<(), Failure> {
+pub fn run(arguments: &ControllersArguments, console: Console) -> Result<(), Failure> {
     check_distinct("--controllers", &arguments.controllers)?;
     check_distinct("--trace", &arguments.trace)?;
     let runs = arguments.plan().runs();
-    check_outputs(&[&arguments.json, &arguments.figure], (&arguments.write, MARKS))?;
+    arguments.results.check(NAME)?;
+    arguments.figure.check()?;
     let page = report_in(&arguments.out, REPORT)?;
     let jobs = jobs(arguments.jobs);
     let start = Instant::now();
@@ -89,15 +87,9 @@ pub(super) fn run(arguments: &ControllersArguments, console: Console) -> Result<
     let simulated = f64::from(arguments.seconds) * runs.len() as f64;
     let took = start.elapsed().as_secs_f64();
     write(&page, &report::html(&outcomes))?;
-    if let Some(path) = &arguments.json {
-        write_lines(path, &outcomes)?;
-    }
-    if let Some(path) = &arguments.figure {
-        write(path, &report::figure(&outcomes))?;
-    }
-    if let Some(path) = &arguments.write {
-        write_between_marks(path, MARKS, &report::documentation(&outcomes))?;
-    }
+    arguments.results.write_outcomes(&outcomes)?;
+    arguments.figure.write(|| Some(report::figure(&outcomes)))?;
+    arguments.results.write_tables(NAME, &report::documentation(&outcomes))?;
     output::print(report::markdown(&outcomes).trim_end())?;
     console.say(format!(
         "{} runs, {simulated:.0} s of virtual time in {took:.0} s ({:.0} × on {jobs} threads)",

@@ -1,14 +1,13 @@
 //! `hvq lab run` and `hvq lab list`: experiments described in files.
 
-use super::interruption::Interruption;
-use super::{jobs, progress};
-use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Console};
+use super::{jobs, progress, stop_on_signals};
+use crate::experiment::campaign::{Record, Scope, Session, Shard, Stop, Store, Tally, merge, read, tasks};
+use crate::experiment::definition::Definition;
+use crate::experiment::statistics::Results;
+use crate::report::experiments::markdown;
 use clap::{Args, ValueEnum};
-use hvq_lab::experiment::campaign::{Record, Scope, Session, Shard, Store, Tally, merge, read, tasks};
-use hvq_lab::experiment::definition::Definition;
-use hvq_lab::experiment::statistics::Results;
-use hvq_lab::report::experiments::markdown;
+use hvq_program::failure::{Exit, Failure, OrFail};
+use hvq_program::output::{self, Console};
 use indicatif::ProgressBar;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +18,7 @@ pub(super) const RESULTS: &str = "lab-results";
 
 /// Arguments of `hvq lab run`.
 #[derive(Debug, Args)]
-pub(crate) struct ExperimentsArguments {
+pub struct ExperimentsArguments {
     /// Experiments: names of those compiled in (hvq lab list), files, goals for those with the goals about channels as they
     /// are, or all
     #[arg(value_name = "NAME|FILE|goals|all", required = true)]
@@ -55,7 +54,7 @@ enum Existing {
 }
 
 /// Runs what is missing.
-pub(super) fn run(arguments: &ExperimentsArguments, console: Console) -> Result<(), Failure> {
+pub fn run(arguments: &ExperimentsArguments, console: Console) -> Result<(), Failure> {
     let scope = match (arguments.quick, arguments.seeds) {
         (true, _) => Scope::Quick,
         (false, Some(repetitions)) => Scope::Repetitions(repetitions),
@@ -63,9 +62,9 @@ pub(super) fn run(arguments: &ExperimentsArguments, console: Console) -> Result<
     };
     // Errors in any of them come before hours of work on others.
     let definitions = chosen(&arguments.experiments)?;
-    let interruption = Interruption::watch(console)?;
+    let (interruption, stop) = stop_on_signals(console)?;
     for definition in &definitions {
-        run_one(definition, scope, arguments, (console, &interruption))?;
+        run_one(definition, scope, arguments, (console, &stop))?;
         interruption.check(&arguments.out)?;
     }
     Ok(())
@@ -75,7 +74,7 @@ fn run_one(
     definition: &Definition,
     scope: Scope,
     arguments: &ExperimentsArguments,
-    (console, interruption): (Console, &Interruption),
+    (console, stop): (Console, &Stop),
 ) -> Result<(), Failure> {
     let open = match arguments.existing {
         Existing::Keep => Store::open,
@@ -94,7 +93,7 @@ fn run_one(
         ran.fetch_add(1, Ordering::Relaxed);
         note(&bar, record);
     };
-    let records = session.run(jobs, interruption.stop(), done).or_fail(Exit::Runtime, String::new)?;
+    let records = session.run(jobs, stop, done).or_fail(Exit::Runtime, String::new)?;
     bar.finish_and_clear();
     let failed = records.iter().filter(|record| record.failure.is_some()).count();
     console.say(format!(
@@ -119,7 +118,7 @@ pub(super) fn chosen(wanted: &[String]) -> Result<Vec<Definition>, Failure> {
 
 /// Arguments of `hvq lab merge`.
 #[derive(Debug, Args)]
-pub(crate) struct MergeArguments {
+pub struct MergeArguments {
     /// Experiments: names of those compiled in, files, or all
     #[arg(value_name = "NAME|FILE|goals|all", required = true)]
     experiments: Vec<String>,
@@ -132,7 +131,7 @@ pub(crate) struct MergeArguments {
 }
 
 /// Puts shares of results together.
-pub(super) fn join(arguments: &MergeArguments, console: Console) -> Result<(), Failure> {
+pub fn join(arguments: &MergeArguments, console: Console) -> Result<(), Failure> {
     for definition in chosen(&arguments.experiments)? {
         let found = merge(&definition, &arguments.from, &arguments.out);
         let found = found.or_fail(Exit::Runtime, || "results".to_owned())?;
@@ -145,7 +144,7 @@ pub(super) fn join(arguments: &MergeArguments, console: Console) -> Result<(), F
 
 /// Arguments of `hvq lab show`.
 #[derive(Debug, Args)]
-pub(crate) struct ShowArguments {
+pub struct ShowArguments {
     /// Experiments: names of those compiled in, files, or all
     #[arg(value_name = "NAME|FILE|all", required = true)]
     experiments: Vec<String>,
@@ -155,7 +154,7 @@ pub(crate) struct ShowArguments {
 }
 
 /// Prints goals and tables of results as text.
-pub(super) fn show(arguments: &ShowArguments, console: Console) -> Result<(), Failure> {
+pub fn show(arguments: &ShowArguments, console: Console) -> Result<(), Failure> {
     for definition in chosen(&arguments.experiments)? {
         let found = read(&definition, &arguments.results).or_fail(Exit::Runtime, || "results".to_owned())?;
         if found.records.is_empty() {
@@ -168,7 +167,7 @@ pub(super) fn show(arguments: &ShowArguments, console: Console) -> Result<(), Fa
 }
 
 /// Prints what is compiled in.
-pub(super) fn list() -> Result<(), Failure> {
+pub fn list() -> Result<(), Failure> {
     let mut text = String::new();
     for definition in chosen(&["all".to_owned()])? {
         let runs = tasks(&definition, Scope::default()).len();

@@ -1,22 +1,21 @@
 //! `hvq lab outages`: random pairs of channels that go dark, two channels held against the better one alone.
 
-use super::{check_outputs, jobs, run_all, write_between_marks, write_lines};
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Console, check_distinct};
+use super::{jobs, run_all};
+use crate::experiment::outages::{OutageCell, OutageOutcome, drawn, named, names, policies};
+use crate::report::outages as report;
 use clap::Args;
-
-use hvq_lab::experiment::outages::{OutageCell, OutageOutcome, drawn, named, names, policies};
-use hvq_lab::report::outages as report;
+use hvq_program::arguments::ResultArguments;
+use hvq_program::failure::{Exit, Failure};
+use hvq_program::output::{self, Console, check_distinct};
 use hvq_scheduler::Policy;
-use std::path::PathBuf;
 use std::time::Instant;
 
-/// Between which the tables stand in a document.
-const MARKS: [&str; 2] = ["<!-- outages: begin -->\n", "<!-- outages: end -->"];
+/// The name of the command in the marks of files for tables.
+const NAME: &str = "outages";
 
 /// Arguments of `hvq lab outages`.
 #[derive(Debug, Args)]
-pub(crate) struct OutagesArguments {
+pub struct OutagesArguments {
     /// Random cells, beside the named ones
     #[arg(long, value_name = "NUMBER", default_value_t = 40, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     cells: u32,
@@ -38,12 +37,8 @@ pub(crate) struct OutagesArguments {
     /// Cells at the same time (by default one a processor)
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Write every outcome to this file too, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Put the tables between the marks of this file too
-    #[arg(long, value_name = "FILE")]
-    write: Option<PathBuf>,
+    #[command(flatten)]
+    results: ResultArguments,
 }
 
 impl OutagesArguments {
@@ -76,11 +71,11 @@ impl OutagesArguments {
 }
 
 /// Runs the cells and prints the tables; fails if a cell did.
-pub(super) fn run(arguments: &OutagesArguments, console: Console) -> Result<(), Failure> {
+pub fn run(arguments: &OutagesArguments, console: Console) -> Result<(), Failure> {
     check_distinct("--cell", &arguments.cell)?;
     check_distinct("--policies", &arguments.policies)?;
     let (cells, policies) = (arguments.cells()?, arguments.policies());
-    check_outputs(&[&arguments.json], (&arguments.write, MARKS))?;
+    arguments.results.check(NAME)?;
     let jobs = jobs(arguments.jobs);
     let start = Instant::now();
     let run = |cell: &OutageCell| cell.outcomes(&policies);
@@ -88,12 +83,8 @@ pub(super) fn run(arguments: &OutagesArguments, console: Console) -> Result<(), 
         outcomes.first().map_or_else(String::new, |outcome| outcome.cell.clone())
     };
     let outcomes = run_all((&cells, jobs), console, run, done)?.concat();
-    if let Some(path) = &arguments.json {
-        write_lines(path, &outcomes)?;
-    }
-    if let Some(path) = &arguments.write {
-        write_between_marks(path, MARKS, &report::markdown(&outcomes))?;
-    }
+    arguments.results.write_outcomes(&outcomes)?;
+    arguments.results.write_tables(NAME, &report::markdown(&outcomes))?;
     for outcome in &outcomes {
         console.detail(|| {
             format!("{}\n{}", report::line(outcome), outcome.scene.as_deref().unwrap_or_default())

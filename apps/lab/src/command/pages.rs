@@ -1,27 +1,27 @@
 //! `hvq lab pages`: page loads in virtual time (NSDI 2023, Fig. 3).
 
-use super::{check_outputs, jobs, run_all, write_between_marks, write_lines};
-use crate::failure::Failure;
-use crate::output::{self, Console, check_distinct};
+use super::page_names::chosen;
+use super::{jobs, run_all};
+use crate::experiment::definition::Half;
+use crate::experiment::pages::{PageOutcome, PageRun, PagesPlan, Scheme, Sizes};
+use crate::pages::{Page, THINK_SCALE};
+use crate::report::pages as report;
+use crate::workload::page_load::{self, Deployment, Manner};
 use clap::{Args, ValueEnum};
-use hvq::transport::congestion::Algorithm;
 use hvq_emulation::TraceName;
-use hvq_lab::experiment::definition::Half;
-use hvq_lab::experiment::pages::{PageOutcome, PageRun, PagesPlan, Scheme, Sizes};
-use hvq_lab::pages::{Page, THINK_SCALE};
-use hvq_lab::report::pages as report;
-use hvq_lab::workload::page_load::{self, Deployment, Manner};
-use hvq_live::objects::chosen;
-use std::path::PathBuf;
+use hvq_program::arguments::ResultArguments;
+use hvq_program::failure::Failure;
+use hvq_program::output::{self, Console, check_distinct};
+use hvq_transport::congestion::Algorithm;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Between which the tables stand in a document.
-const MARKS: [&str; 2] = ["<!-- pages: begin -->\n", "<!-- pages: end -->"];
+/// The name of the command in the marks of files for tables.
+const NAME: &str = "pages";
 
 /// Arguments of `hvq lab pages`.
 #[derive(Debug, Args)]
-pub(crate) struct PagesArguments {
+pub struct PagesArguments {
     /// The pages: a number of those compiled in, or names or files of page descriptions, separated by commas
     #[arg(long, value_name = "NUMBER|NAMES", default_value = "10")]
     pages: String,
@@ -71,12 +71,8 @@ pub(crate) struct PagesArguments {
     /// Runs at the same time (by default one a processor)
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Write everything that was measured to this file too, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Put the tables between the marks of this file too
-    #[arg(long, value_name = "FILE")]
-    write: Option<PathBuf>,
+    #[command(flatten)]
+    results: ResultArguments,
 }
 
 /// The size of pages.
@@ -135,11 +131,11 @@ impl PagesArguments {
 }
 
 /// Runs everything and prints the tables.
-pub(super) fn run(arguments: &PagesArguments, console: Console) -> Result<(), Failure> {
+pub fn run(arguments: &PagesArguments, console: Console) -> Result<(), Failure> {
     check_distinct("--schemes", &arguments.schemes)?;
     check_distinct("--trace", &arguments.trace)?;
     let runs = arguments.plan()?.runs();
-    check_outputs(&[&arguments.json], (&arguments.write, MARKS))?;
+    arguments.results.check(NAME)?;
     let jobs = jobs(arguments.jobs);
     let start = Instant::now();
     let outcomes = run_all(
@@ -148,12 +144,8 @@ pub(super) fn run(arguments: &PagesArguments, console: Console) -> Result<(), Fa
         PageRun::outcome,
         |PageOutcome { page, channels, scheme, .. }| format!("{page}, {channels}, {scheme}"),
     )?;
-    if let Some(path) = &arguments.json {
-        write_lines(path, &outcomes)?;
-    }
-    if let Some(path) = &arguments.write {
-        write_between_marks(path, MARKS, &report::markdown(&outcomes))?;
-    }
+    arguments.results.write_outcomes(&outcomes)?;
+    arguments.results.write_tables(NAME, &report::markdown(&outcomes))?;
     output::print(report::markdown(&outcomes).trim_end())?;
     let simulated: f64 = outcomes.iter().filter_map(|outcome| outcome.plt_ms).sum::<f64>() / 1e3;
     let took = start.elapsed().as_secs_f64();

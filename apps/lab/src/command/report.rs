@@ -1,18 +1,18 @@
 //! `hvq lab report`: a page of HTML about the results of experiments.
 
 use super::experiments::{RESULTS, chosen};
-use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{Console, check_writable};
+use crate::experiment::campaign::{Found, Record, read};
+use crate::experiment::definition::Definition;
+use crate::experiment::statistics::Results;
+use crate::report::experiments::html;
 use clap::Args;
-use hvq_lab::experiment::campaign::{Found, Record, read};
-use hvq_lab::experiment::definition::Definition;
-use hvq_lab::experiment::statistics::Results;
-use hvq_lab::report::experiments::html;
+use hvq_program::failure::{Exit, Failure, OrFail};
+use hvq_program::output::{Console, check_writable};
 use std::path::PathBuf;
 
 /// Arguments of `hvq lab report`.
 #[derive(Debug, Args)]
-pub(crate) struct ReportArguments {
+pub struct ReportArguments {
     /// Experiments: names of those compiled in, or files (by default all that are compiled in)
     #[arg(value_name = "NAME|FILE|all", default_value = "all")]
     experiments: Vec<String>,
@@ -25,7 +25,7 @@ pub(crate) struct ReportArguments {
 }
 
 /// Writes the report.
-pub(super) fn run(arguments: &ReportArguments, console: Console) -> Result<(), Failure> {
+pub fn run(arguments: &ReportArguments, console: Console) -> Result<(), Failure> {
     check_writable(&arguments.out)?;
     let mut found: Vec<(Definition, Vec<Record>)> = Vec::new();
     let (mut missing, mut left_out) = (Vec::new(), 0);
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &ReportArguments, console: Console) -> Result<(), F
     }
     let experiments: Vec<Results<'_>> =
         found.iter().map(|(definition, records)| Results::new(definition, records)).collect();
-    super::write(&arguments.out, &html(&experiments, &missing))?;
+    hvq_program::files::write(&arguments.out, &html(&experiments, &missing))?;
     console.say(format!("report: {}", arguments.out.display()));
     if left_out > 0 {
         let why = "of another build of the program or another form of an experiment";

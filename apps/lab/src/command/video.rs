@@ -1,25 +1,26 @@
 //! `hvq lab video`: real-time video in virtual time (HotNets 2023, Fig. 2).
 
-use super::{check_outputs, jobs, run_all, write, write_between_marks, write_lines};
-use crate::duration;
-use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Console, check_distinct};
+use super::{jobs, run_all};
+use crate::experiment::definition::Half;
+use crate::experiment::video::{Dark, VideoPlan, VideoRun, VideoScheme};
+use crate::report::video as report;
 use clap::Args;
 use hvq_emulation::TraceName;
-use hvq_lab::experiment::definition::Half;
-use hvq_lab::experiment::video::{Dark, VideoPlan, VideoRun, VideoScheme};
-use hvq_lab::report::video as report;
+use hvq_program::arguments::{FigureArguments, ResultArguments};
+use hvq_program::duration;
+use hvq_program::failure::{Exit, Failure, OrFail};
+use hvq_program::output::{self, Console, check_distinct};
 use hvq_video::clip::Clip;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Between which the tables stand in a document.
-const MARKS: [&str; 2] = ["<!-- video: begin -->\n", "<!-- video: end -->"];
+/// The name of the command in the marks of files for tables.
+const NAME: &str = "video";
 
 /// Arguments of `hvq lab video`.
 #[derive(Debug, Args)]
-pub(crate) struct VideoExperimentArguments {
+pub struct VideoExperimentArguments {
     /// The clip: bunny, or a file that the example `clip` of hvq-video wrote
     #[arg(long, value_name = "NAME|FILE", default_value = "bunny")]
     clip: String,
@@ -55,15 +56,10 @@ pub(crate) struct VideoExperimentArguments {
     /// Runs at the same time (by default one a processor)
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Write everything that was measured to this file too, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write a drawing of the distributions of latency and SSIM to this file, as SVG
-    #[arg(long, value_name = "FILE")]
-    figure: Option<PathBuf>,
-    /// Put the tables into this file too, between its lines <!-- video: begin --> and <!-- video: end -->
-    #[arg(long, value_name = "FILE")]
-    write: Option<PathBuf>,
+    #[command(flatten)]
+    results: ResultArguments,
+    #[command(flatten)]
+    figure: FigureArguments,
 }
 
 impl VideoExperimentArguments {
@@ -92,26 +88,21 @@ fn clip(name: &str) -> Result<Clip, Failure> {
 }
 
 /// Runs everything and prints the tables.
-pub(super) fn run(arguments: &VideoExperimentArguments, console: Console) -> Result<(), Failure> {
+pub fn run(arguments: &VideoExperimentArguments, console: Console) -> Result<(), Failure> {
     check_distinct("--schemes", &arguments.schemes)?;
     check_distinct("--trace", &arguments.trace)?;
     let runs = arguments.plan()?.runs();
-    check_outputs(&[&arguments.json, &arguments.figure], (&arguments.write, MARKS))?;
+    arguments.results.check(NAME)?;
+    arguments.figure.check()?;
     let jobs = jobs(arguments.jobs);
     let start = Instant::now();
     let outcomes = run_all((&runs, jobs), console, VideoRun::outcome, |outcome| {
         format!("{}, {}", outcome.channels, outcome.scheme)
     })?;
-    if let Some(path) = &arguments.json {
-        write_lines(path, &outcomes)?;
-    }
-    if let (Some(path), Some(figure)) = (&arguments.figure, report::figure(&outcomes)) {
-        write(path, &figure)?;
-    }
+    arguments.results.write_outcomes(&outcomes)?;
+    arguments.figure.write(|| report::figure(&outcomes))?;
     let tables = report::markdown(&outcomes);
-    if let Some(path) = &arguments.write {
-        write_between_marks(path, MARKS, &tables)?;
-    }
+    arguments.results.write_tables(NAME, &tables)?;
     output::print(tables.trim_end())?;
     let simulated = f64::from(arguments.seconds) * runs.len() as f64;
     let took = start.elapsed().as_secs_f64();

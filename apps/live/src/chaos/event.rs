@@ -1,5 +1,6 @@
 //! Events of interfaces: changes of channels, at fixed times.
 
+use hvq_lab::names::by_name;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
@@ -150,10 +151,7 @@ impl FromStr for Event {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|event| event.name() == text);
-        found.ok_or_else(|| {
-            format!("{text:?} is no event: choose from {}", Self::ALL.map(Self::name).join(", "))
-        })
+        by_name(text, "event", &Self::ALL, Self::name)
     }
 }
 

@@ -24,6 +24,7 @@ use crate::tools::folder;
 use event::Step;
 use hvq_emulation::tun::program::Launcher;
 use hvq_lab::experiment::pool;
+use hvq_lab::names::by_name;
 use hvq_scheduler::Policy;
 use network::Network;
 use programs::{Pair, Paths, START};
@@ -77,10 +78,7 @@ impl FromStr for TriedProgram {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|client| client.name() == text);
-        found.ok_or_else(|| {
-            format!("{text:?} is no client: choose from {}", Self::ALL.map(Self::name).join(", "))
-        })
+        by_name(text, "client", &Self::ALL, Self::name)
     }
 }
 

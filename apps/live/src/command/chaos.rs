@@ -1,26 +1,26 @@
 //! `hvq lab chaos`: real interfaces that go and come.
 
-use super::interruption::Interruption;
-use super::{check_outputs, write_between_marks, write_lines};
-use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Console, check_distinct};
+use crate::chaos::{self, ChaosPlan, Event, Examples, TriedProgram};
+use crate::observer::Observer;
+use crate::report;
 use clap::Args;
 use hvq_emulation::tun::{privilege, program};
+use hvq_lab::command::stop_on_signals;
 use hvq_lab::experiment::outages::policies;
-use hvq_live::chaos::{self, ChaosPlan, Event, Examples, TriedProgram};
-use hvq_live::observer::Observer;
-use hvq_live::report;
+use hvq_program::arguments::ResultArguments;
+use hvq_program::failure::{Exit, Failure, OrFail};
+use hvq_program::output::{self, Console, check_distinct};
 use hvq_scheduler::Policy;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Between which the tables stand in a document.
-const MARKS: [&str; 2] = ["<!-- chaos: begin -->\n", "<!-- chaos: end -->"];
+/// The name of the command in the marks of files for tables.
+const NAME: &str = "chaos";
 
 /// Arguments of `hvq lab chaos`.
 #[derive(Debug, Args)]
-pub(crate) struct ChaosArguments {
+pub struct ChaosArguments {
     /// The clients: proxy (paths that are named), links-proxy (paths that follow the links), example (by default all)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     clients: Vec<TriedProgram>,
@@ -39,16 +39,12 @@ pub(crate) struct ChaosArguments {
     /// The longest gap in seconds that passes, beyond the time without any path; by default all do
     #[arg(long, value_name = "SECONDS")]
     most: Option<f64>,
-    /// Write everything that was measured to this file too, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Put the tables into this file too, between its lines <!-- chaos: begin --> and <!-- chaos: end -->
-    #[arg(long, value_name = "FILE")]
-    write: Option<PathBuf>,
+    #[command(flatten)]
+    results: ResultArguments,
 }
 
 /// Gets the right to make namespaces, in a user namespace if need be. There must be no other thread yet.
-pub(super) fn prepare() -> Result<(), Failure> {
+pub fn prepare() -> Result<(), Failure> {
     privilege::acquire()?;
     Ok(())
 }
@@ -76,27 +72,23 @@ impl ChaosArguments {
 }
 
 /// Makes every try and prints the tables; fails if one could not be made, or a gap was longer than is to pass.
-pub(super) fn run(arguments: &ChaosArguments, console: Console) -> Result<(), Failure> {
+pub fn run(arguments: &ChaosArguments, console: Console) -> Result<(), Failure> {
     check_distinct("--clients", &arguments.clients)?;
     check_distinct("--policies", &arguments.policies)?;
     check_distinct("--events", &arguments.events)?;
     let plan = arguments.plan()?;
-    check_outputs(&[&arguments.json], (&arguments.write, MARKS))?;
+    arguments.results.check(NAME)?;
     let start = Instant::now();
-    let interruption = Interruption::watch(console)?;
+    let (interruption, stop) = stop_on_signals(console)?;
     let say = |line: &str| console.say(format!("chaos: {line}"));
-    let outcomes = chaos::run(&plan, Observer { say: &say, stop: interruption.stop() });
+    let outcomes = chaos::run(&plan, Observer { say: &say, stop: &stop });
     let tables = report::chaos(&outcomes);
-    if let Some(path) = &arguments.json {
-        write_lines(path, &outcomes)?;
-    }
+    arguments.results.write_outcomes(&outcomes)?;
     output::print(tables.trim_end())?;
     if let Some(exit) = interruption.exit() {
         return Err(Failure::new(exit, "ended by a signal: what was measured by then is above"));
     }
-    if let Some(path) = &arguments.write {
-        write_between_marks(path, MARKS, &tables)?;
-    }
+    arguments.results.write_tables(NAME, &tables)?;
     console.say(format!("chaos: {} tries in {:.0} s", outcomes.len(), start.elapsed().as_secs_f64()));
     let unmade = outcomes.iter().filter(|outcome| outcome.problem.is_some()).count();
     let long =

@@ -1,18 +1,18 @@
 //! `hvq demo`: real pages over two emulated channels, with several schedulers, and a report about it.
 
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Console, check_distinct, check_writable};
+use crate::demo::{self, DemoOptions, Scheme};
 use clap::Args;
-use hvq::transport::congestion::Algorithm;
+use hvq::congestion::Algorithm;
 use hvq_emulation::TraceName;
-use hvq_live::demo::{self, DemoOptions, Scheme};
-use hvq_live::objects::chosen;
+use hvq_lab::command::page_names::chosen;
+use hvq_program::failure::{Exit, Failure};
 use hvq_program::files::write;
+use hvq_program::output::{self, Console, check_distinct, check_writable};
 use std::path::PathBuf;
 
 /// Arguments of `hvq demo`.
 #[derive(Debug, Args)]
-pub(crate) struct DemoArguments {
+pub struct DemoArguments {
     /// The pages: a number of those compiled in, or names or files of page descriptions, separated by commas
     #[arg(long, value_name = "NUMBER|NAMES", default_value = "6")]
     pages: String,
@@ -41,7 +41,7 @@ pub(crate) struct DemoArguments {
 }
 
 /// Loads all pages with all schemes, prints the table and writes the report.
-pub(crate) async fn run(arguments: Box<DemoArguments>, console: Console) -> Result<(), Failure> {
+pub async fn run(arguments: Box<DemoArguments>, console: Console) -> Result<(), Failure> {
     let pages = chosen(&arguments.pages)?;
     let schemes: Vec<String> = arguments.schemes.iter().map(|scheme| scheme.label()).collect();
     check_distinct("--schemes", &schemes)?;

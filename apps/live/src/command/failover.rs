@@ -1,23 +1,22 @@
 //! `hvq lab failover`: for how long loads stand still when a link fails.
 
-use super::interruption::Interruption;
-use super::{check_outputs, progress, write, write_between_marks, write_lines};
-use crate::failure::{Exit, Failure};
-use crate::output::{self, Console, check_distinct};
+use crate::failover::{self, Contender, FailoverPlan, LinkFault};
+use crate::report;
 use clap::Args;
 use hvq_emulation::tun::program;
-use hvq_live::failover::{self, Contender, FailoverPlan, LinkFault};
-use hvq_live::report;
+use hvq_lab::command::{progress, stop_on_signals};
+use hvq_program::arguments::{FigureArguments, ResultArguments};
+use hvq_program::failure::{Exit, Failure};
+use hvq_program::output::{self, Console, check_distinct};
 use std::ffi::OsStr;
-use std::path::PathBuf;
 use std::time::Instant;
 
-/// Between which the tables stand in a document.
-const MARKS: [&str; 2] = ["<!-- failover: begin -->\n", "<!-- failover: end -->"];
+/// The name of the command in the marks of files for tables.
+const NAME: &str = "failover";
 
 /// Arguments of `hvq lab failover`.
 #[derive(Debug, Args)]
-pub(crate) struct FailoverArguments {
+pub struct FailoverArguments {
     /// The clients: policies, and migration for a connection without multipath (by default hvc, min-rtt, redundant, dchannel,
     /// migration)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -31,15 +30,10 @@ pub(crate) struct FailoverArguments {
     /// Trials at the same time, each in namespaces of its own; more than the machine has room for make gaps longer
     #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: u16,
-    /// Write everything that was measured to this file too, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the drawing to this file too, as SVG
-    #[arg(long, value_name = "FILE")]
-    figure: Option<PathBuf>,
-    /// Put the tables into this file too, between its lines <!-- failover: begin --> and <!-- failover: end -->
-    #[arg(long, value_name = "FILE")]
-    write: Option<PathBuf>,
+    #[command(flatten)]
+    results: ResultArguments,
+    #[command(flatten)]
+    figure: FigureArguments,
 }
 
 impl FailoverArguments {
@@ -55,33 +49,28 @@ impl FailoverArguments {
 }
 
 /// Makes every trial and prints the tables; fails if one could not be made.
-pub(super) fn run(arguments: &FailoverArguments, console: Console) -> Result<(), Failure> {
+pub fn run(arguments: &FailoverArguments, console: Console) -> Result<(), Failure> {
     check_distinct("--clients", &arguments.clients)?;
     check_distinct("--faults", &arguments.faults)?;
     let plan = arguments.plan()?;
-    check_outputs(&[&arguments.json, &arguments.figure], (&arguments.write, MARKS))?;
+    arguments.results.check(NAME)?;
+    arguments.figure.check()?;
     let start = Instant::now();
-    let interruption = Interruption::watch(console)?;
+    let (interruption, stop) = stop_on_signals(console)?;
     let bar = progress(plan.contenders.len() * plan.faults.len() * plan.trials as usize, console);
-    let trials = failover::run(&plan, interruption.stop(), |trial| {
+    let trials = failover::run(&plan, &stop, |trial| {
         bar.set_message(format!("{}, {}", trial.contender, trial.fault));
         bar.inc(1);
     });
     bar.finish_and_clear();
     let tables = report::failover(&trials);
-    if let Some(path) = &arguments.json {
-        write_lines(path, &trials)?;
-    }
+    arguments.results.write_outcomes(&trials)?;
     output::print(tables.trim_end())?;
     if let Some(exit) = interruption.exit() {
         return Err(Failure::new(exit, "ended by a signal: what was measured by then is above"));
     }
-    if let Some(path) = &arguments.figure {
-        write(path, &report::failover_figure(&trials))?;
-    }
-    if let Some(path) = &arguments.write {
-        write_between_marks(path, MARKS, &tables)?;
-    }
+    arguments.figure.write(|| Some(report::failover_figure(&trials)))?;
+    arguments.results.write_tables(NAME, &tables)?;
     console.say(format!("failover: {} trials in {:.0} s", trials.len(), start.elapsed().as_secs_f64()));
     let unmade = trials.iter().filter(|trial| trial.problem.is_some()).count();
     if unmade == 0 {

@@ -1,29 +1,30 @@
 //! `hvq lab live`: real programs in real time.
 
-use super::interruption::Interruption;
-use super::{check_outputs, report_in, write, write_between_marks, write_lines};
-use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Console};
+use crate::observer::Observer;
+use crate::report::Results;
+use crate::tools::Tools;
+use crate::web::arm::Arm;
+use crate::{load, programs, web};
 use clap::{Args, ValueEnum};
 use hvq_emulation::ChannelSpec;
-use hvq_live::objects::chosen;
-use hvq_live::observer::Observer;
-use hvq_live::report::Results;
-use hvq_live::tools::Tools;
-use hvq_live::web::arm::Arm;
-use hvq_live::{load, programs, web};
+use hvq_lab::command::page_names::chosen;
+use hvq_lab::command::stop_on_signals;
+use hvq_program::arguments::ResultArguments;
+use hvq_program::failure::{Exit, Failure, OrFail};
+use hvq_program::files::{report_in, write};
+use hvq_program::output::{self, Console};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 /// The name of the report in its folder.
 const REPORT: &str = "live.html";
-/// Between which the tables stand in a document.
-const MARKS: [&str; 2] = ["<!-- live: begin -->\n", "<!-- live: end -->"];
+/// The name of the command in the marks of files for tables.
+const NAME: &str = "live";
 
 /// Arguments of `hvq lab live`.
 #[derive(Debug, Args)]
-pub(crate) struct LiveArguments {
+pub struct LiveArguments {
     /// The experiments
     #[arg(value_name = "WHICH", value_enum, default_value = "all")]
     experiments: Vec<Which>,
@@ -36,12 +37,8 @@ pub(crate) struct LiveArguments {
     /// The folder for the report, live.html
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// Write everything that was measured to this file too, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Put the tables into this file too, between its lines <!-- live: begin --> and <!-- live: end -->
-    #[arg(long, value_name = "FILE")]
-    write: Option<PathBuf>,
+    #[command(flatten)]
+    results: ResultArguments,
 }
 
 /// The loads of the browser.
@@ -114,7 +111,7 @@ enum Which {
 }
 
 /// Runs what is asked for, prints the tables and writes the report.
-pub(super) fn run(arguments: &LiveArguments, console: Console) -> Result<(), Failure> {
+pub fn run(arguments: &LiveArguments, console: Console) -> Result<(), Failure> {
     let tools = Tools {
         hvq: std::env::current_exe()?,
         nginx: arguments.tools.nginx.clone(),
@@ -122,12 +119,12 @@ pub(super) fn run(arguments: &LiveArguments, console: Console) -> Result<(), Fai
         chromium: arguments.tools.chromium.clone(),
     };
     let plan = arguments.plan()?;
-    check_outputs(&[&arguments.json], (&arguments.write, MARKS))?;
+    arguments.results.check(NAME)?;
     let page = report_in(&arguments.out, REPORT)?;
     let start = Instant::now();
-    let interruption = Interruption::watch(console)?;
+    let (interruption, stop) = stop_on_signals(console)?;
     let say = |line: &str| console.say(format!("live: {line}"));
-    let observer = Observer { say: &say, stop: interruption.stop() };
+    let observer = Observer { say: &say, stop: &stop };
     let wanted = |which| arguments.experiments.iter().any(|asked| [which, Which::All].contains(asked));
     let mut results = Results::default();
     if wanted(Which::Programs) {
@@ -185,11 +182,7 @@ impl LiveArguments {
 fn keep(arguments: &LiveArguments, page: &Path, results: &Results) -> Result<(), Failure> {
     let tables = results.markdown();
     write(page, &results.html())?;
-    if let Some(path) = &arguments.json {
-        write_lines(path, &results.lines()?)?;
-    }
-    if let Some(path) = &arguments.write {
-        write_between_marks(path, MARKS, &tables)?;
-    }
+    arguments.results.write_outcomes(&results.lines()?)?;
+    arguments.results.write_tables(NAME, &tables)?;
     output::print(tables.trim_end())
 }

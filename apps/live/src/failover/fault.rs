@@ -1,6 +1,7 @@
 //! Faults of links.
 
 use crate::chaos::event::{Change, Line, Step};
+use hvq_lab::names::by_name;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
@@ -125,10 +126,7 @@ impl FromStr for LinkFault {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|fault| fault.name() == text);
-        found.ok_or_else(|| {
-            format!("{text:?} is no fault: choose from {}", Self::ALL.map(Self::name).join(", "))
-        })
+        by_name(text, "fault", &Self::ALL, Self::name)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The ways by which a browser gets to a page.
 
+use hvq_lab::names::by_name;
 use hvq_lab::workload::page_load::Deployment;
 use serde::{Serialize, Serializer};
 use std::str::FromStr;
@@ -133,9 +134,7 @@ impl FromStr for Arm {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = || Self::ALL.map(Self::key).join(", ");
-        let arm = Self::ALL.into_iter().find(|arm| arm.key() == text);
-        arm.ok_or_else(|| format!("{text:?} is no way to a page: choose from {}", known()))
+        by_name(text, "way to a page", &Self::ALL, Self::key)
     }
 }
 

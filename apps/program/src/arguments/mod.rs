@@ -2,9 +2,11 @@
 
 mod paths;
 mod privacy;
+mod results;
 mod transport;
 mod trust;
 
 pub use paths::PathArguments;
+pub use results::{FigureArguments, ResultArguments};
 pub use transport::TransportArguments;
 pub use trust::{ClientIdentityArguments, TrustArguments};

@@ -12,6 +12,7 @@ mod servers;
 mod single;
 mod sockets;
 
+use crate::names::by_name;
 use crate::pages::{Loader, Page};
 use crate::world::rewards::Rewards;
 use crate::world::wire::Wire;
@@ -97,10 +98,7 @@ impl FromStr for Deployment {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|deployment| deployment.name() == name);
-        found.ok_or_else(|| {
-            format!("{name:?} is no deployment: choose {}", Self::ALL.map(Self::name).join(", "))
-        })
+        by_name(name, "deployment", &Self::ALL, Self::name)
     }
 }
 
