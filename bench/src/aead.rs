@@ -4,7 +4,7 @@
 use crate::PIPE_DATAGRAM;
 use crate::spread::Spread;
 use anyhow::{Context, Result, ensure};
-use hvq::Suite;
+use hvq::tls::Suite;
 use hvq::transport::crypto::aead::{boringssl, ring};
 use serde::Serialize;
 use std::fmt;

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
+use hvq::trace::{TraceEvent, Tracer, TracerFactory};
 use hvq::transport::time::Instant;
-use hvq::transport::trace::{TraceEvent, Tracer, TracerFactory};
 use hvq::transport::wire::frame::{FrameReader, types};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -112,8 +112,8 @@ pub async fn until<T>(look: impl Fn() -> Option<T>) -> Result<T> {
 mod tests {
     use super::*;
     use hvq::PathId;
+    use hvq::trace::{Payload, TracedPacket};
     use hvq::transport::crypto::keys::Level;
-    use hvq::transport::trace::{Payload, TracedPacket};
 
     /// PATH_ACK, MAX_PATH_ID, PATH_ACK_ECN and PING.
     const FRAMES: [&[u8]; 4] =

@@ -10,7 +10,7 @@ use http::uri::Authority;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hvq::Endpoint;
-use hvq::transport::endpoint::SlotStats;
+use hvq::stats::SlotStats;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;

@@ -3,7 +3,7 @@
 
 use crate::tokens::Tokens;
 use http::HeaderValue;
-use hvq::CertificateHolder;
+use hvq::tls::CertificateHolder;
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 

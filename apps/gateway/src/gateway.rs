@@ -12,7 +12,7 @@ use crate::metrics::Metrics;
 use crate::quota::Quota;
 use crate::virtual_host::VirtualHosts;
 use http::Request;
-use hvq::transport::memory::MemoryQuota;
+use hvq::config::MemoryQuota;
 use hvq::{Endpoint, ServerTls};
 use std::future::pending;
 use std::net::SocketAddr;

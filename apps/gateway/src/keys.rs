@@ -2,10 +2,8 @@
 //! that is started again with them tells clients of before with their next packet that their connections are gone (RFC 9000
 //! §10.3), believes their tokens and resumes their sessions.
 
-use hvq::transport::crypto::reset::ResetKey;
-use hvq::transport::crypto::session::TicketKeys;
-use hvq::transport::crypto::token::TokenKey;
-use hvq::{Generation, Succession};
+use hvq::balancing::{Generation, Succession};
+use hvq::tls::{ResetKey, TicketKeys, TokenKey};
 use ring::digest::{SHA256, digest};
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};

@@ -5,13 +5,13 @@ use crate::connection;
 use crate::gateway::{Shared, StartError};
 use crate::health::Alarm;
 use crate::keys::Keys;
-use hvq::transport::connection::{ChannelHint, DatagramSizing};
-use hvq::transport::crypto::session::KeyLog;
-use hvq::transport::memory::MemoryQuota;
-use hvq::transport::stream::StreamLimits;
+use hvq::admission::{Admission, Decision, RetryPolicy};
+use hvq::balancing::{ConnectionIds, QuicLb, SteeredBy, Succession};
+use hvq::config::{ChannelHint, DatagramSizing, MemoryQuota, StreamLimits};
+use hvq::tls::KeyLog;
 use hvq::{
-    Admission, ChannelOptions, ConnectionIds, Decision, Endpoint, EndpointConfig, EndpointOptions,
-    LocalAddress, QuicLb, RetryPolicy, ServerConfig, ServerTls, SteeredBy, Succession, TransportConfig,
+    ChannelOptions, Endpoint, EndpointConfig, EndpointOptions, LocalAddress, ServerConfig, ServerTls,
+    TransportConfig,
 };
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fs::OpenOptions;

@@ -1,7 +1,6 @@
 //! Failures, and the exit codes that tell of them.
 
-use hvq::transport::error::TransportError;
-use hvq::{ConnectionError, DestinationError, DialError};
+use hvq::{ConnectionError, DestinationError, DialError, TransportError};
 use std::process::ExitCode;
 
 /// The kind of a failure, as the exit code tells it.
@@ -128,7 +127,7 @@ fn is_tls(error: &TransportError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hvq::transport::error::ErrorCode;
+    use hvq::ErrorCode;
     use std::io;
 
     #[test]

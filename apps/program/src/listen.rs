@@ -2,8 +2,8 @@
 
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output;
-use hvq::transport::connection::ChannelHint;
-use hvq::{ChannelOptions, Dscp, Endpoint, EndpointOptions, LocalAddress, PreferredAddresses, ServerConfig};
+use hvq::config::{ChannelHint, Dscp, PreferredAddresses};
+use hvq::{ChannelOptions, Endpoint, EndpointOptions, LocalAddress, ServerConfig};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// The address on which a server listens by default.

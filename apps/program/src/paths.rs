@@ -52,7 +52,7 @@ pub fn figures(connection: &Connection) -> Vec<PathFigures> {
     connection.paths().into_iter().map(|path| figures_of(path, &stats.frames)).collect()
 }
 
-fn figures_of(path: PathInfo, frames: &[hvq::transport::connection::FrameCounter]) -> PathFigures {
+fn figures_of(path: PathInfo, frames: &[hvq::stats::FrameCounter]) -> PathFigures {
     let counters = path.stats.counters;
     let state = state_name(path.state);
     let frames = frames.iter().filter(|frame| frame.path == path.id).map(|frame| {

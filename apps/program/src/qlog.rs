@@ -4,7 +4,7 @@ use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Console;
 use hvq::TransportConfig;
 use hvq::qlog::{Qlog, QlogOptions};
-use hvq::transport::trace::TracerFactory;
+use hvq::trace::TracerFactory;
 use std::path::Path;
 use std::time::Duration;
 

@@ -94,8 +94,8 @@ fn hexadecimal(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hvq::transport::crypto::session::Ticket;
-    use hvq::transport::wire::version::Version;
+    use hvq::config::Version;
+    use hvq::tls::Ticket;
 
     fn ticket(byte: u8) -> SessionTicket {
         let (tls, version) = (Ticket(vec![byte; 20]), Version::V1);

@@ -2,8 +2,8 @@
 
 use crate::failure::{Exit, Failure, OrFail};
 use crate::sessions::FileSessions;
-use hvq::transport::crypto::session::KeyLog;
-use hvq::{ClientTls, EarlyData, Identity, ServerTls, Suite, TlsConfigError, Verify};
+use hvq::tls::{KeyLog, Suite};
+use hvq::{ClientTls, EarlyData, Identity, ServerTls, TlsConfigError, Verify};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output;
-use hvq::transport::congestion::Algorithm;
+use hvq::congestion::Algorithm;
 use hvq::{PathOptions, TransportConfig};
 use hvq_scheduler::Policy;
 use std::path::PathBuf;

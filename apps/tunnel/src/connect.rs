@@ -1,7 +1,8 @@
 //! A tunnel for a command or for this machine: what `hvq tunnel connect` runs.
 
 use crate::{AsyncDevice, Client, MTU, Prefix};
-use hvq::{ClientConfig, Connection, Dialed, Dialer, Endpoint, PathOptions, Replay};
+use hvq::tls::Replay;
+use hvq::{ClientConfig, Connection, Dialed, Dialer, Endpoint, PathOptions};
 use hvq_emulation::tun::device::TunDevice;
 use hvq_emulation::tun::namespace::Namespace;
 use hvq_emulation::tun::privilege::{self, Privilege};

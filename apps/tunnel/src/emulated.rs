@@ -2,8 +2,8 @@
 //! (`hvq run --scheduler`).
 
 use crate::{AsyncDevice, Client, Server, ServerOptions};
-use hvq::transport::congestion::Algorithm;
-use hvq::transport::connection::ChannelHint;
+use hvq::config::ChannelHint;
+use hvq::congestion::Algorithm;
 use hvq::{
     Bandwidth, ClientConfig, ConnectOptions, EarlyData, Endpoint, Hints, LocalAddress, PathOptions,
     ServerConfig, TransportConfig, Verify,

@@ -1,4 +1,5 @@
-//! The door of the core: the names that other crates can write. What nobody outside needs stays inside.
+//! The doors of the core and of the crate `hvq`: the names that other crates can write. What nobody outside needs stays inside,
+//! and the top of `hvq` has what a program holds.
 
 use crate::Finding;
 use crate::lexer;
@@ -10,6 +11,12 @@ const CORE: &str = "transport/core/src/";
 
 /// The exported names, at most: types, traits, functions and constants in public modules, and what these export again.
 const MOST_NAMES: usize = 319;
+
+/// The front of the crate for programs.
+const FRONT: &str = "transport/net/src/lib.rs";
+
+/// The names at the top of that crate, its modules among them, at most; others are in the modules.
+const MOST_AT_TOP: usize = 70;
 
 /// The words that begin an item with a name.
 const ITEMS: [&str; 9] = ["struct", "enum", "union", "trait", "type", "fn", "const", "static", "mod"];
@@ -31,24 +38,59 @@ pub(crate) fn size(files: &[File]) -> Vec<Finding> {
     Vec::new()
 }
 
+/// A finding if the crate `hvq` has more names at its top than a page shows.
+pub(crate) fn front(files: &[File]) -> Vec<Finding> {
+    let place = File::sample(FRONT, "");
+    let Some(file) = files.iter().find(|file| file.path == FRONT) else {
+        return vec![Finding::new(&place, 0, "there is no front to count")];
+    };
+    let count = at_top(&file.text);
+    if count > MOST_AT_TOP {
+        let problem = format!(
+            "the top of hvq has {count} names, at most {MOST_AT_TOP}: put details into a module such as hvq::config"
+        );
+        return vec![Finding::new(&place, 0, problem)];
+    }
+    Vec::new()
+}
+
+/// The public names at the top of a module: what is in its modules counts as one name each.
+fn at_top(text: &str) -> usize {
+    let tokens = paths::tokens(&lexer::without_tests(&lexer::code(text)));
+    items(&tokens)
+        .into_iter()
+        .map(|item| match item {
+            Item::Module(_) => 1,
+            Item::Names(names) => names,
+        })
+        .sum()
+}
+
 /// The names that the module in the file at `path` exports, with its public modules, whose files are in `folder`.
 fn exported(files: &[File], path: &str, folder: &str) -> usize {
     let Some(file) = files.iter().find(|file| file.path == path) else { return 0 };
     let tokens = paths::tokens(&lexer::without_tests(&lexer::code(&file.text)));
-    let (mut count, mut depth) = (0, 0_usize);
+    items(&tokens)
+        .into_iter()
+        .map(|item| match item {
+            Item::Module(name) => module(files, folder, name),
+            Item::Names(names) => names,
+        })
+        .sum()
+}
+
+/// The public items outside of braces.
+fn items(tokens: &[Token]) -> Vec<Item<'_>> {
+    let (mut found, mut depth) = (Vec::new(), 0_usize);
     for (index, token) in tokens.iter().enumerate() {
         match token.text.as_str() {
             "{" => depth += 1,
             "}" => depth = depth.saturating_sub(1),
-            "pub" if depth == 0 => match item(&tokens[index + 1..]) {
-                Some(Item::Module(name)) => count += module(files, folder, name),
-                Some(Item::Names(names)) => count += names,
-                None => {}
-            },
+            "pub" if depth == 0 => found.extend(item(&tokens[index + 1..])),
             _ => {}
         }
     }
-    count
+    found
 }
 
 fn module(files: &[File], folder: &str, name: &str) -> usize {
@@ -116,4 +158,15 @@ fn public_modules_count_with_what_is_in_them_and_private_ones_do_not() {
         ("d/mod.rs", "pub trait T {}"),
     ];
     assert_eq!(count(&sources), 3);
+}
+
+#[test]
+fn a_module_is_one_name_at_the_top() {
+    let text =
+        "pub mod a; mod b; pub use b::{C, D}; pub use e as f; pub mod g { pub use h::{I, J}; pub struct K; }";
+    assert_eq!(at_top(text), 5);
+    let many = format!("pub use b::{{{}}};", "C, ".repeat(MOST_AT_TOP + 1));
+    assert_eq!(front(&[File::sample(FRONT, &many)]).len(), 1);
+    assert_eq!(front(&[File::sample(FRONT, text)]), []);
+    assert_eq!(front(&[]).len(), 1, "somebody moved it");
 }

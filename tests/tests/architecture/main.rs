@@ -128,6 +128,11 @@ fn the_core_exports_what_others_need() {
 }
 
 #[test]
+fn the_top_of_the_crate_for_programs_has_what_a_program_holds() {
+    report(facade::front(&tree::files()));
+}
+
+#[test]
 fn modules_of_the_core_use_lower_layers_only() {
     enforce(layers::check);
 }

@@ -7,10 +7,9 @@
 mod network;
 mod requests;
 
-use hvq::{
-    Connection, LinkUse, Multipath, PathId, PathManager, PathManagerEvent, PathManagerEvents, PathState,
-    PathStats, Reason,
-};
+use hvq::path_manager::{LinkUse, PathManagerEvent, PathManagerEvents, Reason};
+use hvq::stats::PathStats;
+use hvq::{Connection, Multipath, PathId, PathManager, PathState};
 use network::{Line, Network, Stage, within};
 use requests::Requests;
 use std::time::{Duration, Instant};
@@ -18,7 +17,7 @@ use std::time::{Duration, Instant};
 /// The state of the link `name`, once a path over it is validated.
 async fn used(stage: &Stage<'_>, name: &str) -> PathId {
     let manager = &stage.manager;
-    let path = |status: &hvq::PathManagerStatus| match status.link(name)?.usage {
+    let path = |status: &hvq::path_manager::PathManagerStatus| match status.link(name)?.usage {
         LinkUse::Path { id, state: PathState::Validated, .. } => Some(id),
         _ => None,
     };
@@ -28,7 +27,7 @@ async fn used(stage: &Stage<'_>, name: &str) -> PathId {
 
 /// Waits until no path uses the link `name`.
 async fn unused(manager: &PathManager, name: &str) {
-    let is_path = |status: &hvq::PathManagerStatus| {
+    let is_path = |status: &hvq::path_manager::PathManagerStatus| {
         status.link(name).is_some_and(|link| matches!(link.usage, LinkUse::Path { .. }))
     };
     within(manager.status_when(|status| !is_path(status))).await.expect("the manager is at work");
@@ -95,7 +94,7 @@ fn links_that_come_and_go_and_change_address_are_followed_while_requests_go_on()
         // Renumbered.
         let cell = used(&stage, "cell").await;
         stage.set(&Line::Cell.renumber()).await;
-        let moved = |status: &hvq::PathManagerStatus| {
+        let moved = |status: &hvq::path_manager::PathManagerStatus| {
             let wanted = LinkUse::Path {
                 id: cell,
                 state: PathState::Validated,
@@ -162,7 +161,7 @@ fn a_budget_that_is_spent_closes_the_link() {
         let cell = used(&stage, "cell").await;
         stage.manager.set_rules("cell=metered,budget=3kB/month".parse().unwrap());
         gone(&stage.near, cell).await;
-        let spent = |status: &hvq::PathManagerStatus| {
+        let spent = |status: &hvq::path_manager::PathManagerStatus| {
             status
                 .link("cell")
                 .is_some_and(|link| matches!(link.usage, LinkUse::Unused(Reason::Spent { .. })))

@@ -1,8 +1,10 @@
 //! Two namespaces with pairs of interfaces between them, a server in the one and a client in the other.
 
+use hvq::links::Links;
+use hvq::path_manager::PathManagerBuilder;
 use hvq::{
-    ClientConfig, ClientTls, ConnectOptions, Connection, Endpoint, Identity, Links, LocalAddress, Multipath,
-    PathManager, PathManagerBuilder, Policy, ServerConfig, ServerTls, TransportConfig, Verify,
+    ClientConfig, ClientTls, ConnectOptions, Connection, Endpoint, Identity, LocalAddress, Multipath,
+    PathManager, Policy, ServerConfig, ServerTls, TransportConfig, Verify,
 };
 use hvq_emulation::tun::namespace::Namespace;
 use hvq_emulation::tun::wiring;

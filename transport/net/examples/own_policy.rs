@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p hvq --example own_policy`
 
-use hvq::transport::scheduler::{Content, Item, PathView, Placement, Scheduler, contract, usable};
+use hvq::scheduler::{Content, Item, PathView, Placement, Scheduler, contract, usable};
 use hvq::{PathId, TransportConfig};
 use std::error::Error;
 use std::sync::Arc;

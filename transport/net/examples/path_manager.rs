@@ -2,9 +2,11 @@
 //!
 //! `cargo run -p hvq --example path_manager`
 
+use hvq::links::Links;
+use hvq::path_manager::LinkUse;
 use hvq::{
-    ClientConfig, ClientTls, ConnectOptions, Endpoint, Identity, LinkUse, Links, LocalAddress, PathManager,
-    Policy, ServerConfig, ServerTls, TransportConfig, Verify,
+    ClientConfig, ClientTls, ConnectOptions, Endpoint, Identity, LocalAddress, PathManager, Policy,
+    ServerConfig, ServerTls, TransportConfig, Verify,
 };
 use std::error::Error;
 use std::sync::Arc;

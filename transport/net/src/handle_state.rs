@@ -1,9 +1,9 @@
 //! Connection handle state: the tasks that wait, and the events that were told already.
 
 use crate::race::Candidates;
+use crate::stats::{ConnectionStats, PathStats};
 use crate::{
-    ConnectionError, ConnectionStats, Direction, PathEvent, PathId, PathInfo, PathState, PathStats, Priority,
-    StreamId, WriteError,
+    ConnectionError, Direction, PathEvent, PathId, PathInfo, PathState, Priority, StreamId, WriteError,
 };
 use ahash::AHashMap;
 use hvq_transport::connection::Event;

@@ -3,6 +3,11 @@
 //! An [`Endpoint`] owns UDP sockets and one driver task; [`Connection`]s, [`SendStream`]s and [`RecvStream`]s are handles
 //! on state that the driver moves. The protocol itself is in [`transport`], which does no I/O.
 //!
+//! At the top are the types that a program holds, and those that it begins with. The rest is in modules by subject: the values of
+//! configurations ([`config`], [`tls`], [`admission`], [`balancing`]), channels and paths ([`path`], [`links`],
+//! [`path_manager`]), figures ([`stats`], [`trace`], [`qlog`]), and the parts that can be replaced ([`scheduler`],
+//! [`congestion`]).
+//!
 //! All types are to be used within a tokio runtime with I/O and time enabled. Every future is cancel-safe: dropping one
 //! loses no data, except where its documentation says so.
 
@@ -14,10 +19,10 @@ mod driver;
 mod endpoint;
 mod error;
 mod handle_state;
-mod links;
+pub mod links;
 mod migration;
 mod options;
-mod path_manager;
+pub mod path_manager;
 mod paths;
 mod race;
 mod receive_queue;
@@ -31,7 +36,7 @@ mod steering;
 mod timer;
 mod workers;
 
-pub use address::{LinkAddress, LocalAddress, LocalAddressError};
+pub use address::{LocalAddress, LocalAddressError};
 pub use connection::Connection;
 pub use destination::{Destination, DestinationError};
 pub use dialer::{DialAttempt, DialError, Dialed, Dialer};
@@ -40,43 +45,82 @@ pub use error::{
     ConnectError, ConnectionError, MigratePathError, OpenPathError, PathCommandError, ReadError,
     ReadToEndError, SendDatagramError, WriteError,
 };
-pub use links::{Link, LinkKind, LinkRoute, LinkState, Links, UnknownLinkKind};
-pub use options::{ChannelOptions, ConnectOptions, OptionsError, PathOptions, parse_hints};
-pub use path_manager::{
-    Budget, BudgetError, Condition, LinkStatus, LinkUse, PathManager, PathManagerBuilder, PathManagerError,
-    PathManagerEvent, PathManagerEvents, PathManagerStatus, Period, Reason, Rule, RuleError, Rules,
-    RulesError, Spending, Use,
-};
+pub use options::{ChannelOptions, ConnectOptions, OptionsError, PathOptions};
+pub use path_manager::PathManager;
 pub use paths::{PathEvents, PathInfo, PathState};
 pub use recv_stream::RecvStream;
 pub use send_stream::{Ending, SendStream};
-pub use sessions::MemorySessions;
-pub use shared::IoStats;
-pub use workers::{SteeredBy, Succession};
 
 pub use hvq_qlog as qlog;
 pub use hvq_transport as transport;
 pub use hvq_transport::congestion;
-pub use hvq_transport::connection::{
-    ConnectionStats, Dscp, Greasing, Migration, Multipath, PathEvent, PathStats, Preference,
-    PreferredAddresses, Replay, Rotation, SpinBit, TransportConfig,
-};
-pub use hvq_transport::crypto::keys::Suite;
-pub use hvq_transport::crypto::one_rtt::UpdateNotPermitted;
+pub use hvq_transport::connection::{Multipath, PathEvent, TransportConfig};
 pub use hvq_transport::crypto::session::{
-    CertificateHolder, ClientTls, EarlyData, Identity, ServerTls, SessionStore, SessionTicket,
-    TlsConfigError, Verify,
+    ClientTls, EarlyData, Identity, ServerTls, SessionStore, SessionTicket, TlsConfigError, Verify,
 };
-pub use hvq_transport::endpoint::ids::ConnectionIds;
-pub use hvq_transport::endpoint::quic_lb::{FirstOctet, QuicLb, QuicLbConfig, QuicLbError};
-pub use hvq_transport::endpoint::steering::Generation;
-pub use hvq_transport::endpoint::{
-    Admission, Candidate, ClientConfig, Decision, EndpointConfig, EndpointStats, RetryPolicy, ServerConfig,
-};
-pub use hvq_transport::scheduler::{Hints, Metering, PerMille, Policy, Priority, Sharing};
+pub use hvq_transport::endpoint::{ClientConfig, EndpointConfig, ServerConfig};
+pub use hvq_transport::error::{ErrorCode, TransportError};
+pub use hvq_transport::scheduler;
+pub use hvq_transport::scheduler::{Hints, Policy, Priority};
 pub use hvq_transport::stream::{Direction, StreamId};
-pub use hvq_transport::wire::frame::Status;
-pub use hvq_transport::{Bandwidth, PathId};
+pub use hvq_transport::{Bandwidth, PathId, Role};
+
+/// Servers that choose their clients: [`ServerConfig::retry`] and [`ServerConfig::admission`].
+pub mod admission {
+    pub use hvq_transport::endpoint::{Admission, Candidate, Decision, RetryPolicy};
+}
+
+/// Connection IDs that name a worker or a machine, and workers that share addresses or succeed each other.
+pub mod balancing {
+    pub use crate::workers::{SteeredBy, Succession};
+    pub use hvq_transport::endpoint::ids::ConnectionIds;
+    pub use hvq_transport::endpoint::quic_lb::{FirstOctet, QuicLb, QuicLbConfig, QuicLbError};
+    pub use hvq_transport::endpoint::steering::Generation;
+}
+
+/// The values that a [`TransportConfig`] and an [`EndpointConfig`] take.
+pub mod config {
+    pub use hvq_transport::connection::{
+        AckPolicy, AckRequests, ChannelHint, DatagramSizing, Dscp, EcnMarking, Greasing, HintExchange,
+        Migration, Preference, PreferredAddresses, QueueBound, Rotation, SchedulerFactory, SpinBit,
+        VersionChoice, Versions,
+    };
+    pub use hvq_transport::memory::{MemoryQuota, MemoryUse};
+    pub use hvq_transport::stream::StreamLimits;
+    pub use hvq_transport::wire::version::Version;
+}
+
+/// Properties of channels and paths.
+pub mod path {
+    pub use crate::address::LinkAddress;
+    pub use crate::options::parse_hints;
+    pub use hvq_transport::scheduler::{Metering, PerMille, Sharing};
+    pub use hvq_transport::wire::frame::Status;
+}
+
+/// Counters of connections, paths, endpoints and sockets.
+pub mod stats {
+    pub use crate::shared::IoStats;
+    pub use hvq_transport::connection::{ConnectionStats, FrameCounter, PathStats};
+    pub use hvq_transport::datagram::DatagramStats;
+    pub use hvq_transport::endpoint::{EndpointStats, SlotStats};
+}
+
+/// Certificates, keys, sessions and early data: the details of [`ClientTls`] and [`ServerTls`].
+pub mod tls {
+    pub use crate::sessions::MemorySessions;
+    pub use hvq_transport::connection::Replay;
+    pub use hvq_transport::crypto::keys::Suite;
+    pub use hvq_transport::crypto::one_rtt::UpdateNotPermitted;
+    pub use hvq_transport::crypto::reset::ResetKey;
+    pub use hvq_transport::crypto::session::{CertificateHolder, KeyLog, Ticket, TicketKeys};
+    pub use hvq_transport::crypto::token::TokenKey;
+}
+
+/// Tracers, which watch every packet and frame of a connection.
+pub mod trace {
+    pub use hvq_transport::trace::{Payload, TraceEvent, TracedPacket, Tracer, TracerFactory};
+}
 
 /// The snippet of the README of this crate, compiled by `cargo test`.
 #[cfg(doctest)]

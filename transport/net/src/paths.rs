@@ -1,10 +1,11 @@
 //! Paths of a connection: opening them, watching them, and saying what is known about them.
 
+use crate::config::Dscp;
 use crate::connection::Connection;
 use crate::handle_state::PathFate;
-use crate::{
-    Dscp, Hints, OpenPathError, PathCommandError, PathEvent, PathId, PathOptions, PathStats, Status,
-};
+use crate::path::Status;
+use crate::stats::PathStats;
+use crate::{Hints, OpenPathError, PathCommandError, PathEvent, PathId, PathOptions};
 use hvq_transport::congestion::Congestion;
 use hvq_transport::connection::{FourTuple, OpenPathError as Refusal};
 use std::future::poll_fn;

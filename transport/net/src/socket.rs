@@ -1,9 +1,11 @@
 //! One UDP socket with segmentation offload both ways, ECN, and the addresses of each datagram.
 
-use crate::receive_queue::{self, Queue};
+use crate::receive_queue;
+use crate::receive_queue::Queue;
 use crate::shared::IoStats;
 use crate::sockets::Source;
-use crate::steering::{self, Shares};
+use crate::steering;
+use crate::steering::Shares;
 use bytes::BytesMut;
 use hvq_transport::connection::{Datagram, Dscp, Ecn, FourTuple, Transmit};
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};

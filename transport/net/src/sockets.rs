@@ -1,8 +1,9 @@
 //! The sockets of an endpoint: bound at its start, or for as long as connections use them.
 
+use crate::LocalAddress;
+use crate::path::LinkAddress;
 use crate::socket::{Port, Socket};
 use crate::steering::Shares;
-use crate::{LinkAddress, LocalAddress};
 use hvq_transport::endpoint::ConnectionHandle;
 use std::collections::HashSet;
 use std::io;

@@ -5,7 +5,8 @@
 mod common;
 
 use common::{PATIENCE, Pki, echo, local, transport, within};
-use hvq::{ClientConfig, ClientTls, EarlyData, Endpoint, MemorySessions, ServerConfig, ServerTls};
+use hvq::tls::MemorySessions;
+use hvq::{ClientConfig, ClientTls, EarlyData, Endpoint, ServerConfig, ServerTls};
 use std::sync::Arc;
 use std::time::Duration;
 

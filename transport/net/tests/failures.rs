@@ -5,8 +5,7 @@
 mod common;
 
 use common::{NAME, Pair, Pki, echo, local, transport, within};
-use hvq::transport::error::ErrorCode;
-use hvq::{ClientConfig, ClientTls, ConnectError, ConnectionError, Endpoint, Identity, Verify};
+use hvq::{ClientConfig, ClientTls, ConnectError, ConnectionError, Endpoint, ErrorCode, Identity, Verify};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, mpsc};
@@ -256,7 +255,7 @@ async fn garbage_does_not_disturb_an_endpoint() {
 
 /// A transport whose connections do this when they begin, in the driver's task.
 fn watched(begins: impl Fn() + Send + Sync + 'static) -> hvq::TransportConfig {
-    let tracer: hvq::transport::trace::TracerFactory = Arc::new(move |_| {
+    let tracer: hvq::trace::TracerFactory = Arc::new(move |_| {
         begins();
         None
     });

@@ -5,9 +5,10 @@
 mod common;
 
 use common::{NAME, Pair, Pki, local, pattern, transport, transport_of, within};
+use hvq::path::Status;
 use hvq::{
     Bandwidth, ConnectOptions, Connection, Endpoint, Hints, MigratePathError, OpenPathError, PathEvent,
-    PathId, PathOptions, PathState, Policy, Status,
+    PathId, PathOptions, PathState, Policy,
 };
 use std::time::Duration;
 

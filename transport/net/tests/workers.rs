@@ -4,10 +4,11 @@
 mod common;
 
 use common::{NAME, Pki, echo, local, pattern, transport, within};
+use hvq::admission::RetryPolicy;
+use hvq::balancing::{Generation, SteeredBy, Succession};
 use hvq::{
-    ClientConfig, ClientTls, Connection, EarlyData, Endpoint, EndpointConfig, EndpointOptions, Generation,
-    PathState, RetryPolicy, ServerConfig, ServerTls, SessionStore, SessionTicket, SteeredBy, Succession,
-    Verify,
+    ClientConfig, ClientTls, Connection, EarlyData, Endpoint, EndpointConfig, EndpointOptions, PathState,
+    ServerConfig, ServerTls, SessionStore, SessionTicket, Verify,
 };
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex};
@@ -167,7 +168,7 @@ async fn a_retry_of_one_worker_is_good_for_the_one_that_the_client_comes_back_to
 async fn workers_that_start_anew_with_their_key_end_the_connections_of_before() {
     // The key is shared, and each connection ID belongs to one worker.
     let pki = Pki::new();
-    let key = hvq::transport::crypto::reset::ResetKey::new(&[7; 32]);
+    let key = hvq::tls::ResetKey::new(&[7; 32]);
     let start = |address: &str| {
         let options = EndpointOptions {
             config: EndpointConfig { reset_key: Some(key.clone()), ..EndpointConfig::default() },
@@ -268,8 +269,8 @@ async fn workers_need_an_address_and_connection_ids_that_tell_them_apart() {
 /// A group with these keys and this place in the succession, which sends back what it gets.
 fn successor(pki: &Pki, address: &str, succession: Succession) -> std::io::Result<Vec<Endpoint>> {
     let config = EndpointConfig {
-        reset_key: Some(hvq::transport::crypto::reset::ResetKey::new(&[7; 32])),
-        token_key: Some(hvq::transport::crypto::token::TokenKey::new(&[8; 32])),
+        reset_key: Some(hvq::tls::ResetKey::new(&[7; 32])),
+        token_key: Some(hvq::tls::TokenKey::new(&[8; 32])),
         ..EndpointConfig::default()
     };
     let options =

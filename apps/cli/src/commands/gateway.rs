@@ -8,7 +8,7 @@ use crate::qlog::Logs;
 use crate::signals::Signals;
 use crate::tls::{Publication, SelfSigned};
 use clap::Args;
-use hvq::transport::congestion::Algorithm;
+use hvq::congestion::Algorithm;
 use hvq::{ChannelOptions, Identity};
 use hvq_gateway::configuration::{
     Format as LogFormat, Hex, HostHeader, LimitOverrides, OriginUrl, QuicLbOverrides, Serves, Underscores,

@@ -1,9 +1,8 @@
 //! `hvq decode` of what two ends said over two paths, in virtual time.
 
 use crate::support::{code, run, said};
-use hvq::PathId;
-use hvq::transport::connection::{ConnectionStats, TransportConfig};
-use hvq::transport::crypto::session::{ClientTls, Verify};
+use hvq::stats::ConnectionStats;
+use hvq::{ClientTls, PathId, TransportConfig, Verify};
 use hvq_lab::workload::bulk::Download;
 use hvq_lab::world::Net;
 use hvq_lab::world::capture::Capture;

@@ -5,7 +5,7 @@ use super::values::{Positive, Size, Text, Time};
 use super::{ConfigError, Format, OriginUrl, Pattern};
 use crate::destination_policy::Destination;
 use hvq::ChannelOptions;
-use hvq::transport::congestion::Algorithm;
+use hvq::congestion::Algorithm;
 use hvq_scheduler::Policy;
 use ipnet::IpNet;
 use serde::Deserialize;

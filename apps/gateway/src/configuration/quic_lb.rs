@@ -2,7 +2,7 @@
 
 use super::ConfigError;
 use super::file::{QuicLb, SourceText};
-use hvq::{FirstOctet, QuicLbConfig};
+use hvq::balancing::{FirstOctet, QuicLbConfig};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

@@ -11,7 +11,7 @@ use super::{
 use super::{proxy, quic_lb};
 use crate::content::DotFiles;
 use crate::keys::{Keys, TakeOver};
-use hvq::transport::congestion::Algorithm;
+use hvq::congestion::Algorithm;
 use hvq::transport::wire::overhead::LARGEST_PAYLOAD;
 use hvq::{EarlyData, LocalAddress};
 use hvq_scheduler::Policy;

@@ -148,7 +148,7 @@ fn one_of_many_is_told_its_number_and_its_workers() {
     let config = place.load(&file).unwrap();
     let lb = config.quic_lb.unwrap();
     assert_eq!((config.workers.get(), lb.rotation, lb.server_id, lb.nonce_length), (4, 5, vec![10, 1], 9));
-    assert_eq!((lb.key.map(|key| key[0]), lb.first_octet), (Some(0x8f), hvq::FirstOctet::Random));
+    assert_eq!((lb.key.map(|key| key[0]), lb.first_octet), (Some(0x8f), hvq::balancing::FirstOctet::Random));
     assert!(place.load(HOST).unwrap().quic_lb.is_none());
     // Flags go before the file: machines share one.
     fs::write(place.file("lb.key"), format!("{}\n", key.replace("8f", "9f"))).unwrap();

@@ -2,7 +2,7 @@
 
 use super::{CLASSES, Histogram, Metrics};
 use crate::quota::Shortage;
-use hvq::transport::memory::MemoryUse;
+use hvq::config::MemoryUse;
 use std::fmt::{self, Write};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;

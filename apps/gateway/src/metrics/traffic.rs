@@ -1,8 +1,8 @@
 //! Packets and frames by channel: of connections that exist, and of those that have ended.
 
-use hvq::transport::datagram::DatagramStats;
+use hvq::stats::{ConnectionStats, DatagramStats};
 use hvq::transport::hashing::shrink;
-use hvq::{ChannelOptions, Connection, ConnectionStats, PathId};
+use hvq::{ChannelOptions, Connection, PathId};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 

@@ -5,10 +5,11 @@ mod attempts;
 use attempts::Attempts;
 use http::header::PROXY_AUTHORIZATION;
 use http::{HeaderValue, Request};
-use hvq::transport::datagram::DatagramStats;
+use hvq::path_manager::PathManagerEvent;
+use hvq::stats::DatagramStats;
 use hvq::{
     ClientConfig, Connection, ConnectionError, DialError, Dialed, Endpoint, PathInfo, PathManager,
-    PathManagerEvent, PathOptions,
+    PathOptions,
 };
 use hvq_h3::client::{Client, RequestError};
 use hvq_h3::{Code, Datagrams, Receiving, SendError, Sending, Settings, Tunnels};

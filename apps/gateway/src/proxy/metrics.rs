@@ -1,6 +1,6 @@
 //! The metrics of the proxy, in the text format of Prometheus, version 0.0.4.
 
-use hvq::transport::datagram::DatagramStats;
+use hvq::stats::DatagramStats;
 use std::fmt::Write;
 
 /// The text about the `datagrams` of all connections to the gateway, the one that exists included.

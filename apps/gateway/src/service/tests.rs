@@ -3,7 +3,7 @@
 use super::*;
 use crate::Overrides;
 use crate::configuration::Serves;
-use hvq::transport::trace::TracerFactory;
+use hvq::trace::TracerFactory;
 use hvq::{ClientConfig, ClientTls, Endpoint, TransportConfig, Verify};
 use hvq_program::tls::SelfSigned;
 use hvq_scheduler::Policy;

@@ -3,7 +3,8 @@
 use crate::setup::{Fixture, Origin, body, get, post, to, within};
 use bytes::Bytes;
 use http::Request;
-use hvq::{ClientConfig, ClientTls, EarlyData, Endpoint, MemorySessions, Policy, TransportConfig, Verify};
+use hvq::tls::MemorySessions;
+use hvq::{ClientConfig, ClientTls, EarlyData, Endpoint, Policy, TransportConfig, Verify};
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use std::time::Duration;
 #[tokio::test]
 async fn a_driver_that_dies_is_told_at_once_and_by_the_health() {
     // K10. A tracer that fails is a bug in the driver's task.
-    let tracer: hvq::transport::trace::TracerFactory = Arc::new(|_| panic!("as a bug would"));
+    let tracer: hvq::trace::TracerFactory = Arc::new(|_| panic!("as a bug would"));
     let text = "admin = '127.0.0.1:0'\n[[host]]\nnames = ['*']\nfiles = 'DIR'\n";
     let mut place = Fixture::traced(text, Some(tracer)).await;
     let admin = place.gateway.admin_addr().unwrap();

@@ -2,7 +2,8 @@
 
 use crate::operation::ask_admin;
 use crate::setup::{Client, Fixture, Origin, get, to, within};
-use hvq::{FirstOctet, LocalAddress, PathOptions, QuicLb, QuicLbConfig};
+use hvq::balancing::{FirstOctet, QuicLb, QuicLbConfig};
+use hvq::{LocalAddress, PathOptions};
 use hvq_gateway::configuration::Hex;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

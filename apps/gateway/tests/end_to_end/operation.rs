@@ -111,7 +111,7 @@ async fn stopping_finishes_what_is_under_way_and_takes_nothing_new() {
     assert!(rejected.to_string().contains("0x10b"), "{rejected}");
     let refused = crate::setup::Client::of(&endpoint, address, &trust).await.err().unwrap();
     let hvq::ConnectionError::PeerTransport(refused) = refused else { panic!("{refused}") };
-    assert_eq!(refused.code, hvq::transport::error::ErrorCode::CONNECTION_REFUSED);
+    assert_eq!(refused.code, hvq::ErrorCode::CONNECTION_REFUSED);
     assert!(start.elapsed() < Duration::from_millis(1_500), "at once: {:?}", start.elapsed());
     within(async {
         assert_eq!(stream.recv_response().await.unwrap().status().as_u16(), 200);

@@ -4,7 +4,7 @@ use bytes::{Buf, Bytes};
 use h3::client::{RequestStream, SendRequest};
 use h3::error::StreamError;
 use http::{Method, Request, Response};
-use hvq::transport::trace::TracerFactory;
+use hvq::trace::TracerFactory;
 use hvq::{
     ClientConfig, ClientTls, Connection, Endpoint, Identity, LocalAddress, PathOptions, Policy,
     TransportConfig, Verify,

@@ -5,7 +5,7 @@ use boring::ssl::{SslConnector, SslMethod};
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
-use hvq::transport::scheduler::{Content, Item, PathView, Placement, Scheduler};
+use hvq::scheduler::{Content, Item, PathView, Placement, Scheduler};
 use hvq::{Policy, Priority};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};

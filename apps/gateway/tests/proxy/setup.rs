@@ -1,7 +1,7 @@
 //! A proxy, a gateway with two ports, and an origin.
 
 use http::HeaderValue;
-use hvq::transport::scheduler::Scheduler;
+use hvq::scheduler::Scheduler;
 use hvq::{ClientConfig, ClientTls, Identity, LocalAddress, PathOptions, Policy, TransportConfig, Verify};
 use hvq_gateway::proxy::{GatewayAddress, Link, LinkOptions, Proxy, ProxyOptions, TlsIdentity};
 use hvq_gateway::{Config, Gateway, Overrides};

@@ -1,6 +1,7 @@
 //! The two channels of the demo, and what their ends are told of them.
 
-use hvq::{Bandwidth, Hints, Sharing};
+use hvq::path::Sharing;
+use hvq::{Bandwidth, Hints};
 use hvq_emulation::{ChannelSpec, Direction, TraceName};
 use std::time::Duration;
 

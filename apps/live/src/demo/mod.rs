@@ -17,7 +17,7 @@ pub use scheme::Scheme;
 pub use summary::text;
 
 use channels::Channels;
-use hvq::transport::congestion::Algorithm;
+use hvq::congestion::Algorithm;
 use hvq_emulation::TraceName;
 use hvq_lab::pages::{Page, THINK_SCALE};
 use hvq_program::failure::Failure;

@@ -2,9 +2,9 @@
 
 use super::results::{BUCKET_MS, Group};
 use hvq::PathId;
-use hvq::transport::connection::FrameCounter;
+use hvq::stats::FrameCounter;
+use hvq::trace::{TraceEvent, Tracer};
 use hvq::transport::time::Instant as TransportInstant;
-use hvq::transport::trace::{TraceEvent, Tracer};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -101,9 +101,9 @@ impl Tracer for Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hvq::trace::{Payload, TracedPacket};
     use hvq::transport::crypto::keys::Level;
     use hvq::transport::time::Instant as TransportInstant;
-    use hvq::transport::trace::{Payload, TracedPacket};
 
     #[test]
     fn bytes_are_noted_by_path_and_group_and_the_rest_of_a_packet_is_overhead() {

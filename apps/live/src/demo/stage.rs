@@ -5,7 +5,7 @@ use super::load::Moment;
 use super::recording::Recording;
 use super::scheme::{ChannelName, Scheme};
 use crate::objects::Pages;
-use hvq::transport::connection::ChannelHint;
+use hvq::config::ChannelHint;
 use hvq::{
     ClientConfig, ConnectOptions, Connection, EarlyData, Endpoint, Hints, LocalAddress, PathOptions,
     ServerConfig, TransportConfig, Verify,

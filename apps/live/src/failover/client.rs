@@ -6,9 +6,8 @@ use super::{Contender, NAME};
 use crate::chaos::event::Line;
 use crate::chaos::network::SERVER;
 use bytes::Bytes;
-use hvq::{
-    ClientConfig, ClientTls, ConnectOptions, Connection, Endpoint, Links, PathId, PathManager, Verify,
-};
+use hvq::links::Links;
+use hvq::{ClientConfig, ClientTls, ConnectOptions, Connection, Endpoint, PathId, PathManager, Verify};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;

@@ -4,7 +4,8 @@ use crate::failure::{Exit, Failure};
 use crate::path_choice::{PathChoice, RuleSource};
 use crate::transport::check_names;
 use clap::Args;
-use hvq::{OptionsError, PathOptions, Rule};
+use hvq::path_manager::Rule;
+use hvq::{OptionsError, PathOptions};
 use std::path::PathBuf;
 use std::str::FromStr;
 

@@ -1,7 +1,8 @@
 //! Arguments about what observers of the network see of a connection.
 
 use clap::Args;
-use hvq::{Greasing, Rotation, SpinBit, TransportConfig};
+use hvq::TransportConfig;
+use hvq::config::{Greasing, Rotation, SpinBit};
 use std::time::Duration;
 
 /// A switch: on or off.

@@ -19,7 +19,8 @@ pub use statistics::Statistics;
 pub use target::Target;
 
 use crate::path_choice::PathChoice;
-use hvq::{ClientConfig, Replay};
+use hvq::ClientConfig;
+use hvq::tls::Replay;
 use std::time::Duration;
 
 /// The settings of a client's connections.

@@ -2,7 +2,8 @@
 
 use crate::failure::Failure;
 use crate::output::Console;
-use hvq::{Connection, LinkUse, PathManager, PathOptions};
+use hvq::path_manager::LinkUse;
+use hvq::{Connection, PathManager, PathOptions};
 use serde::Serialize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -2,7 +2,8 @@
 
 use crate::path_choice::PathChoice;
 use crate::paths::state_name;
-use hvq::{Connection, Hints, LinkUse, PathInfo, PathManager, PathManagerStatus, Rule, Use};
+use hvq::path_manager::{LinkUse, PathManagerStatus, Rule, Use};
+use hvq::{Connection, Hints, PathInfo, PathManager};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -107,7 +108,7 @@ fn report(
     manager: Option<&PathManager>,
 ) -> PathReport {
     let (stats, counters) = (&path.stats, &path.stats.counters);
-    let is_its = |link: &&hvq::LinkStatus| matches!(link.usage, LinkUse::Path { id, .. } if id == path.id);
+    let is_its = |link: &&hvq::path_manager::LinkStatus| matches!(link.usage, LinkUse::Path { id, .. } if id == path.id);
     let text = links.links.iter().find(is_its).and_then(|link| link.rule.clone());
     let rule: Option<Rule> = text.as_ref().and_then(|text| text.parse().ok());
     let name = path.name.clone().unwrap_or_else(|| path.id.to_string());

@@ -1,10 +1,9 @@
 //! The ways to a host, and the paths of a connection to it.
 
 use crate::output::Console;
-use hvq::{
-    Connection, Destination, DestinationError, LinkUse, Links, PathManager, PathManagerBuilder,
-    PathManagerEvent, PathManagerStatus, PathOptions, Rule, Rules,
-};
+use hvq::links::Links;
+use hvq::path_manager::{LinkUse, PathManagerBuilder, PathManagerEvent, PathManagerStatus, Rule, Rules};
+use hvq::{Connection, Destination, DestinationError, PathManager, PathOptions};
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::watch;

@@ -8,7 +8,9 @@ pub use rules::RuleSource;
 
 use crate::failure::Failure;
 use crate::output::Console;
-use hvq::{Destination, Links, PathManager, PathManagerBuilder, PathOptions, Rules};
+use hvq::links::Links;
+use hvq::path_manager::{PathManagerBuilder, Rules};
+use hvq::{Destination, PathManager, PathOptions};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;

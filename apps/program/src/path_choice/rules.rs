@@ -1,7 +1,7 @@
 //! Rules about links from arguments and from a file.
 
 use crate::failure::{Exit, Failure, OrFail};
-use hvq::{Rule, Rules};
+use hvq::path_manager::{Rule, Rules};
 use std::path::PathBuf;
 
 /// The source of rules about links.

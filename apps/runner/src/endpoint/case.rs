@@ -1,10 +1,10 @@
 //! The runner's test cases, and what each asks of an endpoint.
 
 use crate::settings::Settings;
-use hvq::transport::connection::{VersionChoice, Versions};
-use hvq::transport::stream::StreamLimits;
-use hvq::transport::wire::version::Version;
-use hvq::{EarlyData, Multipath, Policy, RetryPolicy, Suite, TransportConfig};
+use hvq::admission::RetryPolicy;
+use hvq::config::{StreamLimits, Version, VersionChoice, Versions};
+use hvq::tls::Suite;
+use hvq::{EarlyData, Multipath, Policy, TransportConfig};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use crate::case::TestCase;
 use crate::settings::Settings;
 use anyhow::Result;
-use hvq::transport::crypto::session::KeyLog;
+use hvq::tls::KeyLog;
 use hvq::{ClientTls, Identity, ServerTls, SessionStore, Verify};
 use hvq_program::failure::Failure;
 use hvq_program::qlog::Logs;

@@ -6,7 +6,7 @@ use crate::Code;
 use crate::protocol::receiving::unwanted;
 use bytes::Bytes;
 use h3::quic::{self, StreamErrorIncoming, StreamId};
-use hvq::transport::connection::Role;
+use hvq::Role;
 use std::task::{Context, Poll};
 
 /// The receiving half of a stream. Dropping it before its end sends STOP_SENDING, from a server with H3_NO_ERROR

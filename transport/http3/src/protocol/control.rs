@@ -4,9 +4,8 @@ use super::compression::Tables;
 use crate::qpack::Limits;
 use crate::{Code, priority};
 use bytes::{Buf, BytesMut};
-use hvq::Priority;
-use hvq::transport::connection::Role;
 use hvq::transport::wire::varint;
+use hvq::{Priority, Role};
 
 /// Bytes that a control frame may have that is understood.
 const LARGEST_FRAME: u64 = 16 << 10;

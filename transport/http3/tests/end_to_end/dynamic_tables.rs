@@ -1,7 +1,7 @@
 //! Dynamic tables of QPACK over connections (RFC 9204), and clients that mean harm with them: attacks.md H9, H10, K16.
 
 use crate::setup::*;
-use hvq::transport::memory::MemoryQuota;
+use hvq::config::MemoryQuota;
 use hvq::{ConnectionError, ReadError, ReadToEndError};
 use hvq_h3::{Settings, Tunnels, serving};
 use std::future::pending;

@@ -1,9 +1,8 @@
 //! Clients that keep a server waiting or full: attacks.md H6, H19, K2.
 
 use crate::setup::*;
-use hvq::StreamId;
-use hvq::transport::memory::MemoryQuota;
-use hvq::{ReadError, ReadToEndError};
+use hvq::config::MemoryQuota;
+use hvq::{ReadError, ReadToEndError, StreamId};
 use hvq_h3::Code;
 use hvq_h3::{Datagrams, SendError, Settings, serving};
 use std::future::pending;

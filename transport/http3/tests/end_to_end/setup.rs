@@ -5,7 +5,7 @@ use h3::error::{ConnectionError, StreamError};
 use h3::quic::RecvStream;
 use h3::{client, server};
 use http::{Request, Response};
-use hvq::transport::memory::MemoryQuota;
+use hvq::config::MemoryQuota;
 use hvq::{
     ClientConfig, ClientTls, Endpoint, EndpointConfig, EndpointOptions, Identity, Policy, ServerConfig,
     ServerTls, TransportConfig, Verify,

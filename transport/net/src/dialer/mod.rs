@@ -4,9 +4,10 @@ mod resolution;
 
 pub(crate) use resolution::resolve;
 
+use crate::tls::Replay;
 use crate::{
     ClientConfig, ConnectError, ConnectOptions, Connection, ConnectionError, Destination, DestinationError,
-    Endpoint, LocalAddress, PathOptions, Replay,
+    Endpoint, LocalAddress, PathOptions,
 };
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,7 +1,8 @@
 //! Hints about the channel of a path, one by one.
 
 use super::PathOptions;
-use crate::{Bandwidth, Sharing};
+use crate::Bandwidth;
+use crate::path::Sharing;
 use hvq_transport::connection::Dscp;
 use hvq_transport::scheduler::{Metering, PerMille};
 use std::time::Duration;

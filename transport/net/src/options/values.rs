@@ -1,7 +1,8 @@
 //! Hints about a channel, as `key=value` pairs.
 
 use super::OptionsError;
-use crate::{Bandwidth, Hints, Sharing};
+use crate::path::Sharing;
+use crate::{Bandwidth, Hints};
 use hvq_transport::congestion::Congestion;
 use hvq_transport::connection::Dscp;
 use hvq_transport::scheduler::{Metering, PerMille};

@@ -2,7 +2,8 @@
 
 use super::budget::Spending;
 use super::rules::{Rules, Use};
-use crate::{Link, PathId, PathInfo};
+use crate::links::Link;
+use crate::{PathId, PathInfo};
 use hvq_transport::time::Instant;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

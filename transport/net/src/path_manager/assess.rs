@@ -3,7 +3,10 @@
 use super::budget::Spending;
 use super::rules::{Rule, Rules, Use};
 use super::status::Reason;
-use crate::{Dscp, Hints, Link, LinkAddress, LinkKind, LinkState, PathOptions, Status};
+use crate::config::Dscp;
+use crate::links::{Link, LinkKind, LinkState};
+use crate::path::{LinkAddress, Status};
+use crate::{Hints, PathOptions};
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

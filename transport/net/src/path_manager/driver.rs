@@ -9,10 +9,11 @@ use super::planner::{
 use super::rules::{Rule, Rules, Use};
 use super::status::{PathManagerEvent, PathManagerStatus};
 use crate::connection::{Connection, Reference};
+use crate::links::{Link, Links};
+use crate::path::Status;
 use crate::socket::route;
 use crate::{
-    Link, Links, LocalAddress, MigratePathError, OpenPathError, PathEvent, PathEvents, PathId, PathInfo,
-    PathOptions, Status,
+    LocalAddress, MigratePathError, OpenPathError, PathEvent, PathEvents, PathId, PathInfo, PathOptions,
 };
 use hvq_transport::connection::{MigrateError, Moving, OpenPathError as CoreRefusal};
 use hvq_transport::time::Instant;

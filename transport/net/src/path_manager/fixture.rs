@@ -1,6 +1,6 @@
 //! Links for tests.
 
-use crate::{Link, LinkKind, LinkRoute, LinkState};
+use crate::links::{Link, LinkKind, LinkRoute, LinkState};
 use std::net::SocketAddr;
 
 /// A link that is up, has the address 10.0.INDEX.2/24 and a default route.

@@ -16,7 +16,8 @@ pub use status::{LinkStatus, LinkUse, PathManagerEvent, PathManagerStatus, Reaso
 
 use self::assess::{Wanted, Wishes, assess};
 use self::driver::PathManagerTask;
-use crate::{Connection, Link, Links, PathOptions};
+use crate::links::{Link, Links};
+use crate::{Connection, PathOptions};
 use hvq_transport::connection::Role;
 use std::io;
 use std::net::SocketAddr;

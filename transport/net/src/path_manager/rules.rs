@@ -5,7 +5,9 @@ mod text;
 pub use text::{RuleError, RulesError};
 
 use super::budget::Budget;
-use crate::{Dscp, Hints, Link, LinkKind};
+use crate::Hints;
+use crate::config::Dscp;
+use crate::links::{Link, LinkKind};
 use hvq_transport::scheduler::Metering;
 use ipnet::IpNet;
 
@@ -73,7 +75,7 @@ pub enum Use {
 }
 
 /// A rule. Text form: `CONDITION[,CONDITION…]=ACTION[,key=value…]`, where the action is `use`, `backup`, `metered` or
-/// `never` and the keys are those of [`parse_hints`](crate::parse_hints), `dscp`, and for `metered` `budget`, as in
+/// `never` and the keys are those of [`parse_hints`](crate::path::parse_hints), `dscp`, and for `metered` `budget`, as in
 /// `kind:cellular,ipv4=metered,budget=500MB/day,price=3`. Spaces around words are permitted.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rule {
@@ -216,7 +218,7 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LinkState;
+    use crate::links::LinkState;
 
     fn link(name: &str, kind: LinkKind, addresses: &[&str]) -> Link {
         let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();

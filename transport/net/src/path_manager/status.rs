@@ -1,7 +1,8 @@
 //! The view of the manager for people and programs: what each link is used for, or why not.
 
 use super::budget::Budget;
-use crate::{LinkKind, PathId, PathState};
+use crate::links::LinkKind;
+use crate::{PathId, PathState};
 use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;

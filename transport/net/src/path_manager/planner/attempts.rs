@@ -1,6 +1,6 @@
 //! The attempts at each link: their number is bounded, whatever the links do.
 
-use crate::{Link, LinkRoute, LinkState};
+use crate::links::{Link, LinkRoute, LinkState};
 use hvq_transport::time::Instant;
 use ipnet::IpNet;
 use std::collections::BTreeMap;

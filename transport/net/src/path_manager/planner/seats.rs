@@ -1,8 +1,9 @@
 //! The places of paths on links.
 
 use super::{OpenPath, Opening, Origin, Situation};
+use crate::links::Link;
 use crate::path_manager::assess::{Settings, Wanted, Way};
-use crate::{Link, LocalAddress, PathId, PathState};
+use crate::{LocalAddress, PathId, PathState};
 use hvq_transport::time::Instant;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};

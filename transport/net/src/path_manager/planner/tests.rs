@@ -1,10 +1,11 @@
 //! Plans when links come, go and change.
 
 use super::*;
+use crate::LocalAddress;
+use crate::path::Status;
 use crate::path_manager::budget::Spending;
 use crate::path_manager::fixture::{Shape, remote};
 use crate::path_manager::rules::Rules;
-use crate::{LocalAddress, Status};
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)

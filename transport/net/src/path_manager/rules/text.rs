@@ -1,9 +1,11 @@
 //! Rules as people write them.
 
 use super::{Condition, Rule, Rules, Use};
+use crate::Hints;
+use crate::links::{LinkKind, UnknownLinkKind};
 use crate::options::{OptionsError, parse_hints, split_dscp};
+use crate::path::Sharing;
 use crate::path_manager::budget::{Budget, BudgetError};
-use crate::{Hints, LinkKind, Sharing, UnknownLinkKind};
 use hvq_transport::scheduler::Metering;
 use ipnet::IpNet;
 use std::fmt;
