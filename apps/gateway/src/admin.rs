@@ -56,6 +56,8 @@ impl MetricsSource {
             ("turn", Shortage { refused: 0, displaced: slots.displaced_initials }),
             ("connection", connections),
             ("request", shared.requests.shortage()),
+            ("tcp_handshake", shared.tcp.handshakes.shortage()),
+            ("tcp_connection", shared.tcp.connections.shortage()),
             ("waiting", shared.waiting.shortage()),
             ("tunnel", shared.tunnelling.shortage()),
         ];

@@ -68,7 +68,7 @@ pub(crate) fn is_asked(protocol: &str, path: &str) -> bool {
 }
 
 /// Serves a request for a tunnel.
-pub(crate) async fn serve(mut active: ActiveRequest) {
+pub(crate) async fn serve(mut active: Box<ActiveRequest>) {
     let (virtual_hosts, gateway) = (active.virtual_hosts.clone(), active.peer.gateway.clone());
     let (Some(proxy), Some(tunnels)) = (&virtual_hosts.proxy, &gateway.tunnels) else {
         return active.deny(Denied::Closed).await;
@@ -80,15 +80,16 @@ pub(crate) async fn serve(mut active: ActiveRequest) {
     let Some(_place) = place(&mut active, Some(&name)).await else { return };
     let Some(receive) = active.receive.take() else { return };
     let peer = active.peer.clone();
+    let Some((quic, id)) = active.stream(&peer) else { return };
     // What a new configuration says counts for new tunnels.
     let (reach, routes) = (proxy.reach.clone(), tunnels.routes.clone());
     let asked = Asked {
         fields: active.request.headers(),
-        id: active.id,
+        id,
         client: &name,
         destinations: Destinations::new(move |address| reach.allows_by(address, &routes)),
     };
-    let granted = match tunnels.server.grant(asked, &peer.connection, &peer.datagrams) {
+    let granted = match tunnels.server.grant(asked, &quic.connection, &quic.datagrams) {
         Ok(granted) => granted,
         Err(refusal) => {
             let text = match refusal {
@@ -110,7 +111,7 @@ pub(crate) async fn serve(mut active: ActiveRequest) {
 async fn carry(active: &mut ActiveRequest, mut receive: Receive, mut granted: Granted<'_>) {
     let (piece, pieces) = mpsc::channel(PIECES);
     let mut capsules = granted.capsules();
-    let (peer, id) = (active.peer.clone(), active.id);
+    let unwanted = active.gone.clone();
     let tunnel = granted.run(pieces);
     let read = async {
         while let Ok(Some(data)) = poll_fn(|context| receive.poll_data(context)).await {
@@ -130,7 +131,7 @@ async fn carry(active: &mut ActiveRequest, mut receive: Receive, mut granted: Gr
         ended = tunnel => tracing::debug!(%ended, "a tunnel ended"),
         () = read => {}
         () = write => {}
-        () = peer.priorities.unwanted(id) => {}
+        () = unwanted.wait() => {}
     }
     receive.stop(Code::H3_NO_ERROR);
     let finished = active.reply.finish().await;

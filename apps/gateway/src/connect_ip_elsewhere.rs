@@ -25,6 +25,6 @@ pub(crate) const fn is_asked(_protocol: &str, _path: &str) -> bool {
 }
 
 /// Refuses.
-pub(crate) async fn serve(mut active: ActiveRequest) {
+pub(crate) async fn serve(mut active: Box<ActiveRequest>) {
     active.deny(Denied::Closed).await;
 }

@@ -1,4 +1,4 @@
-//! One client's connection: its requests in, and an orderly end.
+//! A client's connection, over QUIC or TCP; and over QUIC its requests in, and an orderly end.
 
 use crate::fields::Provenance;
 use crate::gateway::Shared;
@@ -21,12 +21,18 @@ const FRESH: Duration = Duration::from_millis(100);
 /// A client and its connection.
 pub(crate) struct Peer {
     pub(crate) gateway: Arc<Shared>,
-    pub(crate) connection: hvq::Connection,
-    pub(crate) priorities: Priorities,
-    pub(crate) datagrams: Arc<Datagrams>,
+    /// `None` over TCP.
+    quic: Option<Quic>,
     known: Mutex<Known>,
     /// Turns of requests whose responses the client does not permit to be sent.
     pub(crate) turns: Semaphore,
+}
+
+/// The parts of a connection that only HTTP/3 over QUIC has.
+pub(crate) struct Quic {
+    pub(crate) connection: hvq::Connection,
+    pub(crate) priorities: Priorities,
+    pub(crate) datagrams: Arc<Datagrams>,
 }
 
 /// The known facts about a client.
@@ -38,6 +44,22 @@ struct Known {
 }
 
 impl Peer {
+    /// A client at `address`, over QUIC or else TCP.
+    pub(crate) fn new(gateway: Arc<Shared>, address: IpAddr, quic: Option<Quic>) -> Self {
+        let known = Known { address: (Instant::now(), address.to_canonical()), told: None };
+        Self { gateway, quic, known: Mutex::new(known), turns: Semaphore::new(TURNS) }
+    }
+
+    /// The connection of QUIC, unless the client came over TCP.
+    pub(crate) fn quic(&self) -> Option<&Quic> {
+        self.quic.as_ref()
+    }
+
+    /// The certificates that the client showed, which only clients of HTTP/3 are asked for.
+    pub(crate) fn certificates(&self) -> Vec<Vec<u8>> {
+        self.quic.as_ref().map(|quic| quic.connection.peer_certificates()).unwrap_or_default()
+    }
+
     /// The client's address: that of its open path of smallest ID, which it proved to receive at.
     pub(crate) fn address(&self) -> IpAddr {
         self.known().address.1
@@ -58,8 +80,8 @@ impl Peer {
 
     fn known(&self) -> MutexGuard<'_, Known> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.address.0.elapsed() > FRESH {
-            let address = self.connection.remote_address().ip().to_canonical();
+        if let Some(quic) = self.quic.as_ref().filter(|_| known.address.0.elapsed() > FRESH) {
+            let address = quic.connection.remote_address().ip().to_canonical();
             if address != known.address.1 {
                 known.told = None;
             }
@@ -83,16 +105,10 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
         Ok(server) => server,
         Err(error) => return tracing::debug!(%error, "no HTTP/3"),
     };
-    let address = (Instant::now(), connection.remote_address().ip().to_canonical());
-    let peer = Arc::new(Peer {
-        gateway: gateway.clone(),
-        connection: connection.clone(),
-        priorities: server.priorities(),
-        datagrams: Datagrams::counting(connection.clone(), gateway.metrics.unread()),
-        known: Mutex::new(Known { address, told: None }),
-        turns: Semaphore::new(TURNS),
-    });
-    let datagrams = peer.datagrams.clone();
+    let datagrams = Datagrams::counting(connection.clone(), gateway.metrics.unread());
+    let address = connection.remote_address().ip();
+    let quic = Quic { connection, priorities: server.priorities(), datagrams: datagrams.clone() };
+    let peer = Arc::new(Peer::new(gateway.clone(), address, Some(quic)));
     // It ends with the connection, as what serves requests does, which takes longer.
     let carrying = async move {
         if through {

@@ -5,7 +5,7 @@ use crate::configuration::Underscores;
 use crate::destination_policy::port_of;
 use http::header::{COOKIE, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, VIA};
 use http::uri::Authority;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, response};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, response};
 use hvq_h3::content_length;
 use hvq_h3::hop_by_hop::{self, CONNECTION_SPECIFIC};
 use std::net::IpAddr;
@@ -128,6 +128,8 @@ pub(crate) struct Circumstances {
     pub(crate) provenance: Provenance,
     /// Tells whether the origin gets names with underscores.
     pub(crate) underscores: Underscores,
+    /// The version of HTTP that the client speaks.
+    pub(crate) version: Version,
     /// True if the request came before the handshake was complete (RFC 8470 §5.1).
     pub(crate) early: bool,
 }
@@ -137,7 +139,7 @@ pub(crate) struct Circumstances {
 /// # Errors
 /// The request goes in circles.
 pub(crate) fn inbound(fields: &HeaderMap, circumstances: Circumstances) -> Result<HeaderMap, FieldError> {
-    let Circumstances { provenance, underscores, early } = circumstances;
+    let Circumstances { provenance, underscores, version, early } = circumstances;
     let passes = fields.get_all(VIA).iter().filter_map(|via| via.to_str().ok());
     if passes.map(|via| via.matches(PSEUDONYM).count()).sum::<usize>() >= PASSES {
         return Err(FieldError::Refused(StatusCode::LOOP_DETECTED, "the request goes in circles"));
@@ -153,11 +155,21 @@ pub(crate) fn inbound(fields: &HeaderMap, circumstances: Circumstances) -> Resul
     onward.insert(X_FORWARDED_FOR, provenance.address);
     onward.insert(X_FORWARDED_HOST, provenance.authority);
     onward.insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
-    onward.append(VIA, HeaderValue::from_static("3 hvq-gateway"));
+    onward.append(VIA, HeaderValue::from_static(via(version)));
     if early {
         onward.insert(EARLY_DATA, HeaderValue::from_static("1"));
     }
     Ok(onward)
+}
+
+/// The value of `via` (RFC 9110 §7.6.3): the version that the request came by, and the pseudonym.
+fn via(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "1.0 hvq-gateway",
+        Version::HTTP_11 => "1.1 hvq-gateway",
+        Version::HTTP_2 => "2 hvq-gateway",
+        _ => "3 hvq-gateway",
+    }
 }
 
 /// RFC 9114 §4.2.1: crumbs of a cookie become one field before they go on.

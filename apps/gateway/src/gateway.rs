@@ -1,5 +1,6 @@
 //! A gateway: its sockets, what it serves, and its end.
 
+use crate::acceptor::AcceptorError;
 use crate::access::{AccessLog, Entry};
 use crate::admin::{Admin, MetricsSource};
 use crate::configuration::Config;
@@ -10,12 +11,14 @@ use crate::keys::{Keys, KeysError};
 use crate::listening::{accept, bind, refusing, server, tls};
 use crate::metrics::Metrics;
 use crate::quota::Quota;
+use crate::tcp::{TcpListeners, TcpState};
 use crate::virtual_host::VirtualHosts;
 use http::Request;
 use hvq::config::MemoryQuota;
 use hvq::{Endpoint, ServerTls};
 use std::future::pending;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 use tokio::task::JoinSet;
@@ -44,6 +47,9 @@ pub enum StartError {
     /// Certificate and key do not work.
     #[error("the certificate: {0}")]
     Certificate(#[from] hvq::TlsConfigError),
+    /// Certificate and key do not work over TCP.
+    #[error("the certificate, over TCP: {0}")]
+    Acceptor(#[from] AcceptorError),
     /// The access log cannot be written.
     #[error("cannot write the access log {file}: {source}")]
     Log {
@@ -96,11 +102,48 @@ pub(crate) struct Shared {
     pub(crate) tunnelling: Arc<Quota>,
     /// Responses of origins that wait for their clients to permit them to be sent.
     pub(crate) waiting: Arc<Quota>,
+    pub(crate) tcp: TcpQuotas,
     pub(crate) health: Arc<Health>,
     drain: RwLock<Duration>,
 }
 
+/// Places for clients over TCP; those of QUIC are the endpoints' affair.
+pub(crate) struct TcpQuotas {
+    /// Connections at a time.
+    pub(crate) connections: Arc<Quota>,
+    /// Handshakes of TLS under way.
+    pub(crate) handshakes: Arc<Quota>,
+}
+
 impl Shared {
+    /// Makes the state of a gateway with this configuration, without tunnels.
+    fn new(
+        config: &Config,
+        virtual_hosts: Arc<VirtualHosts>,
+        memory: Arc<MemoryQuota>,
+        log: AccessLog,
+        health: Arc<Health>,
+    ) -> Self {
+        let metrics = Arc::new(Metrics::default());
+        metrics.channels(&config.channels);
+        Self {
+            virtual_hosts: RwLock::new(virtual_hosts),
+            metrics,
+            memory,
+            log,
+            tunnels: None,
+            requests: Quota::new(config.limits.requests),
+            tunnelling: Quota::new(config.limits.tunnels),
+            waiting: Quota::new((config.limits.memory / MEMORY_OF_WAITING).max(LEAST_WAITING)),
+            tcp: TcpQuotas {
+                connections: Quota::new(config.limits.connections),
+                handshakes: Quota::new(config.limits.handshakes),
+            },
+            health,
+            drain: RwLock::new(config.drain),
+        }
+    }
+
     /// Returns the virtual hosts that are served now.
     pub(crate) fn virtual_hosts(&self) -> Arc<VirtualHosts> {
         self.virtual_hosts.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -139,6 +182,8 @@ pub struct Gateway {
     /// The configuration that it serves now, and its identity.
     serving: (Config, ServerTls),
     keys: Option<Keys>,
+    /// The ports over TCP, if there are any.
+    tcp: Option<TcpState>,
     /// Tasks that wait for the end of drivers.
     watching: JoinSet<()>,
 }
@@ -177,26 +222,15 @@ impl Gateway {
         }
         let memory = Arc::new(MemoryQuota::new(config.limits.memory));
         let endpoints = bind(&config, &tls, keys.as_ref(), succession, &memory)?;
+        let tcp = TcpListeners::bind(&config, http3_port(&endpoints))?;
         let health = Arc::new(Health::default());
         let tunnels = config.tunnel.as_ref().map(|tunnel| {
             let failed = |source| StartError::Device { device: tunnel.device.clone(), source };
             Tunnels::start(tunnel, health.alarm(Broken::Tunnels)).map_err(failed)
         });
         let tunnels = tunnels.transpose()?;
-        let metrics = Arc::new(Metrics::default());
-        metrics.channels(&config.channels);
-        let shared = Arc::new(Shared {
-            virtual_hosts: RwLock::new(virtual_hosts),
-            metrics,
-            memory,
-            log,
-            tunnels,
-            requests: Quota::new(config.limits.requests),
-            tunnelling: Quota::new(config.limits.tunnels),
-            waiting: Quota::new((config.limits.memory / MEMORY_OF_WAITING).max(LEAST_WAITING)),
-            health,
-            drain: RwLock::new(config.drain),
-        });
+        let shared = Shared::new(&config, virtual_hosts, memory, log, health);
+        let shared = Arc::new(Shared { tunnels, ..shared });
         let admin = match config.admin {
             Some(address) => {
                 let source = MetricsSource { shared: shared.clone(), endpoints: endpoints.clone() };
@@ -220,8 +254,9 @@ impl Gateway {
                 driven.stopped().await;
             });
         }
+        let tcp = tcp.map(|tcp| tcp.run(&shared, &config, &mut accepting));
         let serving = (config.clone(), tls);
-        Ok(Self { endpoints, shared, accepting, admin, config, serving, keys, watching })
+        Ok(Self { endpoints, shared, accepting, admin, config, serving, keys, tcp, watching })
     }
 
     /// Waits until something has ended that should not have. Meanwhile keys of session tickets are replaced when it is time,
@@ -273,6 +308,11 @@ impl Gateway {
         self.endpoints.first().map(Endpoint::local_addrs).unwrap_or_default()
     }
 
+    /// The addresses over TCP: those over TLS, then those without.
+    pub fn tcp_addrs(&self) -> &[SocketAddr] {
+        self.tcp.as_ref().map_or(&[], |tcp| &tcp.addresses)
+    }
+
     /// The address of metrics and health.
     pub fn admin_addr(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(Admin::address)
@@ -286,6 +326,9 @@ impl Gateway {
     pub fn reload(&mut self, config: Config) -> Result<Vec<&'static str>, StartError> {
         let tls = tls(&config, self.keys.as_ref())?;
         let virtual_hosts = Arc::new(VirtualHosts::new(&config).map_err(StartError::Content)?);
+        if let (Some(tcp), Some(said)) = (&self.tcp, &config.tcp) {
+            tcp.reload(&config, said)?;
+        }
         self.shared.log.reopen();
         self.serving = (config.clone(), tls);
         self.serve();
@@ -305,6 +348,7 @@ impl Gateway {
                     .ne(old.channels.iter().map(|channel| &channel.local)),
                 "channel",
             ),
+            (ports(&config) != ports(old), "tcp"),
             (config.admin != old.admin || config.admin_hosts != old.admin_hosts, "admin"),
             (config.log != old.log, "log"),
             (config.limits.connections != old.limits.connections, "limits.connections"),
@@ -358,6 +402,16 @@ pub fn check(config: &Config) -> Result<(), StartError> {
     }
     AccessLog::check(&config.log).map_err(|source| no_log(config, source))?;
     VirtualHosts::new(config).map(|_| ()).map_err(StartError::Content)
+}
+
+/// The port that HTTP/3 is announced at: that of the first address.
+fn http3_port(endpoints: &[Endpoint]) -> Option<u16> {
+    endpoints.first()?.local_addrs().first().map(SocketAddr::port)
+}
+
+/// The ports over TCP, and what they are for.
+fn ports(config: &Config) -> Option<(&[SocketAddr], &[SocketAddr], Option<&Path>)> {
+    config.tcp.as_ref().map(|tcp| (&tcp.listen[..], &tcp.http[..], tcp.challenges.as_deref()))
 }
 
 fn no_log(config: &Config, source: std::io::Error) -> StartError {

@@ -13,6 +13,9 @@ pub enum Broken {
     /// The task that accepts connections of the worker of this number.
     #[error("worker {0} accepts no more connections")]
     Accepting(usize),
+    /// A task that accepts connections over TCP.
+    #[error("connections over TCP are accepted no more")]
+    Tcp,
     /// The task that answers at the admin address.
     #[error("nobody answers at the admin address any more")]
     Admin,

@@ -13,6 +13,10 @@
 //! # }
 //! ```
 //!
+//! # Over TCP
+//! With `[tcp]` it takes HTTP/2 and HTTP/1.1 over TLS, too, for the same hosts, and announces HTTP/3 there (RFC 7838). What follows is true of
+//! all protocols, but for going through.
+//!
 //! # What an origin is told
 //! - `host`: what the client asked for, or with `host_header = "origin"` the host of the origin's URL.
 //! - `forwarded` (RFC 7239), `x-forwarded-for`, `x-forwarded-host`, `x-forwarded-proto`: the client's address is that of its
@@ -45,6 +49,7 @@
 //! networks that it names, by a TUN device of this machine (Linux, root). Nobody gets to loopback, private, link-local and other addresses
 //! that are not of the public internet unless the network is named in `proxy.reach`.
 
+mod acceptor;
 mod access;
 mod admin;
 mod clients;
@@ -68,11 +73,13 @@ pub mod server;
 pub mod service;
 #[cfg_attr(not(target_os = "linux"), path = "service_manager_elsewhere.rs")]
 pub mod service_manager;
+mod tcp;
 mod tokens;
 mod tunnel;
 mod udp;
 mod virtual_host;
 
+pub use acceptor::AcceptorError;
 pub use clients::Clients;
 pub use configuration::{Config, ConfigError, Overrides};
 pub use gateway::{Gateway, Pulse, StartError, check};

@@ -66,7 +66,7 @@ pub(crate) fn tls(config: &Config, keys: Option<&Keys>) -> Result<ServerTls, Sta
 }
 
 /// Returns a function that appends TLS secrets to `file`, which is made for its owner alone if it is missing.
-fn key_log(file: &Path) -> io::Result<KeyLog> {
+pub(crate) fn key_log(file: &Path) -> io::Result<KeyLog> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
     #[cfg(unix)]

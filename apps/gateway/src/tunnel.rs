@@ -54,7 +54,7 @@ impl Denied {
 pub(crate) fn name_of(proxy: &ForwardProxy, peer: &Peer, fields: &HeaderMap) -> Option<String> {
     // A tunnel for packets ends here, so that its clients show the token to an origin (RFC 9484 §3).
     let token = fields.get(PROXY_AUTHORIZATION).or_else(|| fields.get(AUTHORIZATION));
-    proxy.clients.name(token, || peer.connection.peer_certificates())
+    proxy.clients.name(token, || peer.certificates())
 }
 
 /// Checks that `peer`, which sent `fields`, may go to `authority`; returns its name, and the host and port if so.
@@ -67,7 +67,7 @@ pub(crate) fn permit(
 ) -> (Option<String>, Result<(String, u16), Denied>) {
     let Some(proxy) = &virtual_hosts.proxy else { return (None, Err(Denied::Closed)) };
     let token = fields.get(PROXY_AUTHORIZATION);
-    let Some(name) = proxy.clients.name(token, || peer.connection.peer_certificates()) else {
+    let Some(name) = proxy.clients.name(token, || peer.certificates()) else {
         return (None, Err(Denied::Unknown));
     };
     let permitted = match authority.and_then(|authority| host_and_port(authority, port)) {
@@ -122,13 +122,13 @@ pub(crate) async fn place(active: &mut ActiveRequest, name: Option<&str>) -> Opt
 }
 
 /// Serves a CONNECT request.
-pub(crate) async fn serve(mut active: ActiveRequest) {
+pub(crate) async fn serve(mut active: Box<ActiveRequest>) {
     let (virtual_hosts, authority) =
         (active.virtual_hosts.clone(), active.request.uri().authority().cloned());
     let Some(admitted) = admit(&mut active, &virtual_hosts, authority.as_ref()).await else { return };
     let connected = tokio::select! {
         connected = admitted.proxy.connector.connect(&admitted.host, admitted.port) => connected,
-        () = active.peer.priorities.unwanted(active.id) => {
+        () = active.gone.wait() => {
             return active.reply.abort(Code::H3_REQUEST_CANCELLED);
         }
     };
@@ -195,13 +195,13 @@ async fn carry(active: &mut ActiveRequest, mut receive: Receive, stream: TcpStre
     let abrupt = |stream: &TcpStream| drop(stream.set_zero_linger());
     let (mut read, mut write) = stream.into_split();
     let activity = Activity::new();
-    let (patience, id) = (active.virtual_hosts.timeouts.tunnel, active.id);
+    let (patience, unwanted) = (active.virtual_hosts.timeouts.tunnel, active.gone.clone());
     let mut uploaded = 0;
     let ended = {
         let up = upwards(&mut receive, &mut write, &activity, &mut uploaded);
         let down = downwards(&mut read, &mut active.reply, &activity);
         let gone = async {
-            active.peer.priorities.unwanted(id).await;
+            unwanted.wait().await;
             Err::<(), _>(Broken::Client)
         };
         let both = async { tokio::try_join!(up, down).map(|_| ()) };

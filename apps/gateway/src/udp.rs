@@ -28,7 +28,7 @@ fn target(path: &str) -> Option<Authority> {
 }
 
 /// Serves an extended CONNECT request for UDP.
-pub(crate) async fn serve(mut active: ActiveRequest) {
+pub(crate) async fn serve(mut active: Box<ActiveRequest>) {
     let (virtual_hosts, authority) = (active.virtual_hosts.clone(), target(active.request.uri().path()));
     let Some(admitted) = tunnel::admit(&mut active, &virtual_hosts, authority.as_ref()).await else { return };
     let addresses = admitted.proxy.connector.resolve(&admitted.host, admitted.port).await;
@@ -39,7 +39,8 @@ pub(crate) async fn serve(mut active: ActiveRequest) {
         }
         Err(_) => return active.refuse(StatusCode::BAD_GATEWAY, "the host cannot be reached", None).await,
     };
-    let Some(flow) = active.peer.datagrams.flow(active.id) else { return };
+    let flow = active.stream(&active.peer).and_then(|(quic, id)| quic.datagrams.flow(id));
+    let Some(flow) = flow else { return };
     let mut head = Response::new(());
     head.headers_mut().insert("capsule-protocol", HeaderValue::from_static("?1"));
     if let Err(error) = active.reply.head(head).await {
@@ -88,7 +89,7 @@ async fn carry(active: &mut ActiveRequest, socket: &UdpSocket, mut flow: Flow) {
                 Ok(None) => break Some(Code::H3_MESSAGE_ERROR),
                 Err(_) => break Some(Code::H3_REQUEST_CANCELLED),
             },
-            () = active.peer.priorities.unwanted(active.id) => break Some(Code::H3_REQUEST_CANCELLED),
+            () = active.gone.wait() => break Some(Code::H3_REQUEST_CANCELLED),
             () = activity.still(patience) => break Some(Code::H3_CONNECT_ERROR),
         }
         activity.moved();

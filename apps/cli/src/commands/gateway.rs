@@ -36,6 +36,12 @@ pub(crate) struct GatewayArguments {
     /// The address to listen on; may be repeated (by default [::]:443, or the addresses of the channels)
     #[arg(long, value_name = "ADDRESS:PORT", env = "HVQ_GATEWAY_LISTEN", value_delimiter = ',')]
     listen: Vec<SocketAddr>,
+    /// The address to listen on over TCP, with TLS, for HTTP/2 and HTTP/1.1; responses there announce HTTP/3 to browsers; may be repeated
+    #[arg(long, value_name = "ADDRESS:PORT", env = "HVQ_GATEWAY_LISTEN_TCP", value_delimiter = ',')]
+    listen_tcp: Vec<SocketAddr>,
+    /// The address to listen on over TCP without TLS, where browsers are sent to https; may be repeated
+    #[arg(long, value_name = "ADDRESS:PORT", env = "HVQ_GATEWAY_LISTEN_HTTP", value_delimiter = ',')]
+    listen_http: Vec<SocketAddr>,
     /// A listening address that belongs to a channel, and what is known of it; may be repeated
     #[arg(long, value_name = "NAME=ADDRESS[:PORT][,rate=…,delay=…,dscp=…]")]
     channel: Vec<ChannelOptions>,
@@ -200,6 +206,8 @@ impl GatewayArguments {
         });
         Overrides {
             listen: self.listen.clone(),
+            listen_tcp: self.listen_tcp.clone(),
+            listen_http: self.listen_http.clone(),
             channels: self.channel.clone(),
             identity,
             admin: self.admin,
@@ -259,6 +267,9 @@ pub(crate) async fn run(arguments: Box<GatewayArguments>, console: Console) -> R
         // A certificate that does not fit its key, or an origin's that is none, is found by trying.
         hvq_gateway::check(&config).map_err(refused)?;
         console.say("the configuration is sound");
+        for record in config.https_records() {
+            console.say(format!("for the zone, so that browsers know of HTTP/3 at once: {record}"));
+        }
         return Ok(());
     }
     let mut signals = Signals::of_service()?;
@@ -283,10 +294,16 @@ fn refused(error: StartError) -> Failure {
 fn announce(arguments: &GatewayArguments, gateway: &Gateway, console: Console) -> Result<(), Failure> {
     let (addresses, admin) = (gateway.local_addrs(), gateway.admin_addr());
     if arguments.format.json {
-        return output::print(&json!({ "listening": addresses, "admin": admin }).to_string());
+        return output::print(
+            &json!({ "listening": addresses, "tcp": gateway.tcp_addrs(), "admin": admin }).to_string(),
+        );
     }
     let addresses = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     console.say(format!("listening on {addresses} (UDP)"));
+    if !gateway.tcp_addrs().is_empty() {
+        let tcp = gateway.tcp_addrs().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        console.say(format!("listening on {tcp} (TCP)"));
+    }
     if let Some(admin) = admin {
         console.say(format!("metrics at http://{admin}/metrics"));
     }

@@ -11,6 +11,7 @@ use clap::Args;
 use http::HeaderValue;
 use http::uri::Authority;
 use hvq::{ClientConfig, PathInfo, TransportConfig, Verify};
+use hvq_gateway::AcceptorError;
 use hvq_gateway::proxy::{
     self, GatewayAddress, Link, LinkError, LinkOptions, Proxy, ProxyError, ProxyOptions, TlsIdentity,
 };
@@ -129,9 +130,9 @@ impl ProxyArguments {
     /// Returns the error of a proxy that does not start, with the file that is to blame.
     fn refused(&self, error: &ProxyError) -> String {
         let file = match error {
-            ProxyError::Chain => &self.secrets.tls_cert,
-            ProxyError::Key | ProxyError::OtherKey => &self.secrets.tls_key,
-            ProxyError::Listen(..) | ProxyError::Tls(_) => &None,
+            ProxyError::Identity(AcceptorError::Chain) => &self.secrets.tls_cert,
+            ProxyError::Identity(AcceptorError::Key | AcceptorError::OtherKey) => &self.secrets.tls_key,
+            ProxyError::Listen(..) | ProxyError::Identity(AcceptorError::Tls(_)) => &None,
         };
         file.as_ref().map_or_else(|| error.to_string(), |file| format!("{}: {error}", file.display()))
     }

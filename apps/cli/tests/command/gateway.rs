@@ -254,6 +254,7 @@ fn the_example_of_a_configuration_is_sound_but_for_its_certificate() {
     });
     let place = Fixture::new();
     fs::write(place.file("tokens"), "ann 0123456789abcdef\n").unwrap();
+    fs::create_dir(place.file("acme")).unwrap();
     place.certificate("clients");
     let all = lines.collect::<Vec<_>>().join("\n");
     let all = all

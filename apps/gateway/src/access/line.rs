@@ -2,7 +2,7 @@
 
 use super::moment;
 use crate::configuration::Format;
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Version};
 use serde_json::json;
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -16,6 +16,8 @@ pub(crate) struct Record {
     /// The name of the token that was shown.
     pub(crate) user: Option<String>,
     pub(crate) method: Method,
+    /// The version of HTTP that the request came by.
+    pub(crate) version: Version,
     pub(crate) asked: Asked,
     /// `None` if no response was begun.
     pub(crate) status: Option<StatusCode>,
@@ -51,12 +53,14 @@ impl Record {
     fn common(&self) -> String {
         let part = |text: &Option<String>| text.as_deref().map_or_else(|| "-".to_owned(), quoted);
         format!(
-            "{} - {} [{}] \"{} {} HTTP/3.0\" {} {} \"{}\" \"{}\"",
+            "{} - {} [{}] \"{} {} {:?}\" {} {} \"{}\" \"{}\"",
             self.address,
             part(&self.user),
             moment::common(self.time),
             quoted(self.method.as_str()),
             quoted(&self.asked.path),
+            // Written as nginx writes it: "HTTP/1.1", "HTTP/2.0", "HTTP/3.0".
+            self.version,
             // nginx writes 499 for clients that gave up.
             self.status.map_or(499, |status| status.as_u16()),
             self.sent,
@@ -74,6 +78,7 @@ impl Record {
             "method": self.method.as_str(),
             "host": self.asked.host,
             "path": self.asked.path,
+            "protocol": format!("{:?}", self.version),
             "status": self.status.map(|status| status.as_u16()),
             "sent": self.sent,
             "received": self.received,
@@ -116,6 +121,7 @@ mod tests {
             address: [192, 0, 2, 1].into(),
             user: None,
             method: Method::GET,
+            version: Version::HTTP_3,
             asked: Asked {
                 host: "example.org".to_owned(),
                 path: "/a?b".to_owned(),

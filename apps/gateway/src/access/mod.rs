@@ -216,6 +216,7 @@ impl Entry {
             address,
             user: None,
             method: request.method().clone(),
+            version: request.version(),
             asked,
             status: None,
             sent: 0,

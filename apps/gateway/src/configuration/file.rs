@@ -2,7 +2,7 @@
 
 use super::quic_lb::{First, Hex, Key};
 use super::values::{Positive, Size, Text, Time};
-use super::{ConfigError, Format, OriginUrl, Pattern};
+use super::{ConfigError, Format, OriginUrl, Pattern, TlsVersion};
 use crate::destination_policy::Destination;
 use hvq::ChannelOptions;
 use hvq::congestion::Algorithm;
@@ -22,6 +22,7 @@ pub(super) struct File {
     pub(super) channel: Vec<Text<ChannelOptions>>,
     pub(super) certificate: Option<Spanned<PathBuf>>,
     pub(super) key: Option<Spanned<PathBuf>>,
+    pub(super) tcp: Option<Spanned<TcpTable>>,
     pub(super) admin: Option<SocketAddr>,
     pub(super) admin_hosts: Vec<String>,
     pub(super) drain: Option<Text<Time>>,
@@ -56,6 +57,16 @@ pub(super) struct Transport {
     pub(super) congestion: Option<Text<Algorithm>>,
     pub(super) idle: Option<Text<Time>>,
     pub(super) largest_datagram: Option<Spanned<Text<Size>>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TcpTable {
+    pub(super) listen: Vec<SocketAddr>,
+    pub(super) http: Vec<SocketAddr>,
+    pub(super) challenges: Option<Spanned<PathBuf>>,
+    pub(super) alt_svc: Option<Text<Time>>,
+    pub(super) tls: TlsVersion,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -3,10 +3,12 @@
 mod certificates;
 mod error;
 mod file;
+mod https_record;
 mod names;
 mod proxy;
 mod quic_lb;
 mod resolve;
+mod tcp;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -27,6 +29,7 @@ use hvq::congestion::Algorithm;
 use hvq::trace::TracerFactory;
 use hvq::{ChannelOptions, EarlyData, Identity};
 use hvq_scheduler::Policy;
+use serde::Deserialize;
 use std::net::SocketAddr;
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -45,6 +48,8 @@ pub struct Config {
     pub channels: Vec<ChannelOptions>,
     /// The identity of the gateway.
     pub identity: Identity,
+    /// HTTP/1.1 and HTTP/2 over TCP; nothing listens there if it is missing.
+    pub tcp: Option<TcpConfig>,
     /// The address for metrics and health, over HTTP/1.1.
     pub admin: Option<SocketAddr>,
     /// Host names by which the admin address may be asked, beside IP addresses and localhost.
@@ -85,6 +90,38 @@ pub struct Config {
     pub take_over: TakeOver,
     /// The file that TLS secrets are appended to, for tools that decrypt captures.
     pub key_log: Option<PathBuf>,
+}
+
+/// The gateway over TCP, for clients that do not come over HTTP/3, or not yet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TcpConfig {
+    /// Addresses to listen on with TLS.
+    pub listen: Vec<SocketAddr>,
+    /// Addresses to listen on without TLS, where browsers are sent to https.
+    pub http: Vec<SocketAddr>,
+    /// The folder above `.well-known/acme-challenge`, whose files are shown without TLS (RFC 8555 §8.3); none if it is missing.
+    pub challenges: Option<PathBuf>,
+    /// The time for which clients may remember that HTTP/3 is spoken (`alt-svc`, RFC 7838); zero does not announce it. Default: 24 h.
+    pub alt_svc: Duration,
+    /// The oldest version of TLS that is spoken. Default: 1.2, as servers of browsers have it.
+    pub oldest_tls: TlsVersion,
+}
+
+impl TcpConfig {
+    /// The default time for which clients may remember that HTTP/3 is spoken.
+    pub const ALT_SVC: Duration = Duration::from_secs(86_400);
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+pub enum TlsVersion {
+    /// TLS 1.2, with cipher suites that are forward-secret and authenticated.
+    #[default]
+    #[serde(rename = "1.2")]
+    V1_2,
+    /// TLS 1.3.
+    #[serde(rename = "1.3")]
+    V1_3,
 }
 
 /// The access log.
@@ -283,6 +320,10 @@ pub struct Overrides {
     pub channels: Vec<ChannelOptions>,
     /// In place of `certificate` and `key`.
     pub identity: Option<Identity>,
+    /// In place of `tcp.listen`.
+    pub listen_tcp: Vec<SocketAddr>,
+    /// In place of `tcp.http`.
+    pub listen_http: Vec<SocketAddr>,
     /// In place of `admin`.
     pub admin: Option<SocketAddr>,
     /// In place of `drain`.

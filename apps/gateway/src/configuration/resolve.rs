@@ -8,7 +8,7 @@ use super::{
     Config, ConfigError, DEFAULT_LISTEN, Format, HostConfig, LimitOverrides, Limits, LogConfig, Overrides,
     Pattern, Protocol, Serves, Timeouts,
 };
-use super::{proxy, quic_lb};
+use super::{proxy, quic_lb, tcp};
 use crate::content::DotFiles;
 use crate::keys::{Keys, TakeOver};
 use hvq::congestion::Algorithm;
@@ -56,6 +56,7 @@ pub(super) fn resolve(source: &SourceText, file: File, overrides: &Overrides) ->
         listen,
         channels,
         identity,
+        tcp: tcp::tcp(source, file.tcp, overrides)?,
         admin: overrides.admin.or(file.admin),
         admin_hosts: file.admin_hosts,
         drain: overrides.drain.unwrap_or(time(&file.drain, Duration::from_secs(30))),
@@ -120,7 +121,10 @@ fn listen(mut named: Vec<SocketAddr>, is_all: bool) -> Result<Vec<SocketAddr>, C
 }
 
 /// Fails if one of `values` stands there twice.
-fn distinct<T: Display + Eq + Hash>(what: &str, values: impl Iterator<Item = T>) -> Result<(), ConfigError> {
+pub(super) fn distinct<T: Display + Eq + Hash>(
+    what: &str,
+    values: impl Iterator<Item = T>,
+) -> Result<(), ConfigError> {
     let mut seen = HashSet::new();
     for value in values {
         if seen.contains(&value) {

@@ -365,3 +365,40 @@ fn damaged_files_never_do_more_than_be_refused() {
         }
     }
 }
+
+#[test]
+fn ports_over_tcp_are_read_and_what_would_not_work_is_refused() {
+    let place = Fixture::new();
+    let said = format!(
+        "listen = ['[::]:8443']\n[tcp]\nlisten = ['[::]:8443']\nhttp = ['[::]:80']\nchallenges = '{}'\nalt_svc = '1h'\ntls = '1.3'\n{}",
+        place.0.path().display(),
+        HOST.replace('*', "example.org")
+    );
+    let config = place.load(&said).unwrap();
+    let tcp = config.tcp.clone().unwrap();
+    assert_eq!((tcp.listen[0].port(), tcp.http[0].port()), (8443, 80));
+    assert_eq!((tcp.alt_svc, tcp.oldest_tls), (Duration::from_secs(3600), TlsVersion::V1_3));
+    assert_eq!(config.https_records(), ["example.org. HTTPS 1 . alpn=\"h3,h2\" port=8443"]);
+    assert_eq!(place.load(HOST).unwrap().tcp, None);
+    let both = Overrides {
+        listen_tcp: vec!["127.0.0.1:443".parse().unwrap()],
+        listen_http: vec!["127.0.0.1:80".parse().unwrap()],
+        ..Overrides::default()
+    };
+    let tcp = Config::load(Some(&place.file("gateway.toml")), &both).unwrap().tcp.unwrap();
+    assert_eq!((tcp.alt_svc, tcp.oldest_tls, tcp.challenges), (TcpConfig::ALT_SVC, TlsVersion::V1_2, None));
+    for (text, part) in [
+        ("[tcp]\nalt_svc = '1h'\n", "tcp: there is no address to listen on"),
+        ("[tcp]\nhttp = ['[::]:80']\n", "tcp: browsers would be sent to https, where nobody listens"),
+        ("[tcp]\nlisten = ['[::]:443']\nhttp = ['[::]:443']\n", "[::]:443 stands there twice"),
+        (
+            "[tcp]\nlisten = ['[::]:443']\nchallenges = '/'\n",
+            "tcp.challenges: challenges are shown without TLS only",
+        ),
+        ("[tcp]\nlisten = ['[::]:443']\nhttp = ['[::]:80']\nchallenges = '/none'\n", "/none is not a folder"),
+        ("[tcp]\nlisten = ['[::]:443']\ntls = '1.1'\n", "tcp.tls"),
+    ] {
+        let refused = place.load(&format!("{text}{HOST}")).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains(part), "{text}: {refused}");
+    }
+}

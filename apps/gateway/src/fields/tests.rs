@@ -27,7 +27,7 @@ fn provenance(authority: &Authority) -> Provenance {
 }
 
 fn plainly(provenance: Provenance) -> Circumstances {
-    Circumstances { provenance, underscores: Underscores::Drop, early: false }
+    Circumstances { provenance, underscores: Underscores::Drop, version: Version::HTTP_3, early: false }
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod text;
 mod traffic;
 
 use crate::access::Record;
+use http::Version;
 use hvq::{ChannelOptions, Connection};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -21,6 +22,13 @@ pub(crate) struct Metrics {
     open_connections: AtomicI64,
     open_requests: AtomicI64,
     open_tunnels: AtomicI64,
+    /// Connections over TCP: of HTTP/1.1, and of HTTP/2.
+    tcp: [AtomicU64; 2],
+    open_tcp: AtomicI64,
+    /// Handshakes over TCP that failed.
+    tls_failed: AtomicU64,
+    /// Requests by protocol: HTTP/1.x, HTTP/2, HTTP/3.
+    protocols: [AtomicU64; 3],
     malformed: AtomicU64,
     denied: AtomicU64,
     sent: AtomicU64,
@@ -97,6 +105,17 @@ impl Metrics {
         Watched { metrics: self.clone(), number }
     }
 
+    /// A connection over TCP begins, and lasts as long as the result.
+    pub(crate) fn tcp_connection(&self, is_http2: bool) -> Lasting<'_> {
+        self.tcp[usize::from(is_http2)].fetch_add(1, Ordering::Relaxed);
+        Lasting::new(&self.open_tcp)
+    }
+
+    /// A handshake over TCP failed.
+    pub(crate) fn tls_failed(&self) {
+        self.tls_failed.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A tunnel is open for as long as the result lasts.
     pub(crate) fn tunnel(&self) -> Lasting<'_> {
         Lasting::new(&self.open_tunnels)
@@ -114,6 +133,12 @@ impl Metrics {
         if let Some(count) = self.statuses.get(class) {
             count.fetch_add(1, Ordering::Relaxed);
         }
+        let protocol = match record.version {
+            Version::HTTP_3 => 2,
+            Version::HTTP_2 => 1,
+            _ => 0,
+        };
+        self.protocols[protocol].fetch_add(1, Ordering::Relaxed);
         self.sent.fetch_add(record.sent, Ordering::Relaxed);
         self.received.fetch_add(record.received, Ordering::Relaxed);
         self.total.add(record.total);

@@ -75,6 +75,25 @@ impl Metrics {
             let class = if class == 0 { "none".to_owned() } else { format!("{class}xx") };
             text.put(format_args!("hvq_gateway_requests_total{{status=\"{class}\"}} {}\n", load(count)));
         }
+        text.begin("requests_by_protocol_total", "counter", "Requests by the protocol that they came by.");
+        for (protocol, count) in ["http/1.1", "h2", "h3"].iter().zip(&self.protocols) {
+            let count = load(count);
+            text.put(format_args!(
+                "hvq_gateway_requests_by_protocol_total{{protocol=\"{protocol}\"}} {count}\n"
+            ));
+        }
+        text.begin("tcp_connections_total", "counter", "Connections over TCP by protocol.");
+        for (protocol, count) in ["http/1.1", "h2"].iter().zip(&self.tcp) {
+            let count = load(count);
+            text.put(format_args!("hvq_gateway_tcp_connections_total{{protocol=\"{protocol}\"}} {count}\n"));
+        }
+        text.single("tcp_connections", "gauge", "Connections over TCP that exist.", gauge(&self.open_tcp));
+        text.single(
+            "tls_failures_total",
+            "counter",
+            "Handshakes over TCP that failed or took too long.",
+            load(&self.tls_failed),
+        );
         text.single("malformed_total", "counter", "Requests that were malformed.", load(&self.malformed));
         text.single(
             "denied_total",

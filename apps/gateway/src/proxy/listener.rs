@@ -1,12 +1,11 @@
 //! The port that local programs connect to, and which language each speaks there.
 
+use crate::acceptor::{AcceptorError, acceptor};
 use crate::proxy::http::{self, LocalService};
 use crate::proxy::link::Link;
 use crate::proxy::pac::Offer;
 use crate::proxy::socks::{self, Ends};
-use boring::pkey::PKey;
-use boring::ssl::{AlpnError, SslAcceptor, SslMethod, select_next_proto};
-use boring::x509::X509;
+use boring::ssl::{SslAcceptor, SslAcceptorBuilder};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -49,18 +48,9 @@ pub enum ProxyError {
     /// The address cannot be bound.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, io::Error),
-    /// The chain is not PEM.
-    #[error("there is no certificate in PEM")]
-    Chain,
-    /// The key is not PEM.
-    #[error("there is no private key in PEM")]
-    Key,
-    /// Chain and key are of different certificates.
-    #[error("the private key does not belong to the certificate")]
-    OtherKey,
-    /// TLS does not take them.
-    #[error("TLS: {0}")]
-    Tls(#[from] boring::error::ErrorStack),
+    /// TLS does not take certificate and key.
+    #[error(transparent)]
+    Identity(#[from] AcceptorError),
 }
 
 /// A proxy that runs. Dropping it ends it.
@@ -76,7 +66,8 @@ impl Proxy {
     /// # Errors
     /// See [`ProxyError`].
     pub async fn start(options: ProxyOptions) -> Result<Self, ProxyError> {
-        let tls = options.identity.as_ref().map(acceptor).transpose()?;
+        let acceptor = |identity: &TlsIdentity| acceptor(&identity.chain, &identity.key);
+        let tls = options.identity.as_ref().map(acceptor).transpose()?.map(SslAcceptorBuilder::build);
         let unusable = |error| ProxyError::Listen(options.listen, error);
         let listener = TcpListener::bind(options.listen).await.map_err(unusable)?;
         let address = listener.local_addr().map_err(unusable)?;
@@ -102,29 +93,6 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         self.accepting.abort();
     }
-}
-
-fn acceptor(identity: &TlsIdentity) -> Result<SslAcceptor, ProxyError> {
-    let mut builder = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls())?;
-    let chain = X509::stack_from_pem(&identity.chain).map_err(|_| ProxyError::Chain)?;
-    if chain.is_empty() {
-        return Err(ProxyError::Chain);
-    }
-    for (index, certificate) in chain.into_iter().enumerate() {
-        if index == 0 {
-            builder.set_certificate(&certificate)?;
-        } else {
-            builder.add_extra_chain_cert(certificate)?;
-        }
-    }
-    let key = PKey::private_key_from_pem(&identity.key).map_err(|_| ProxyError::Key)?;
-    builder.set_private_key(&key).map_err(|_| ProxyError::OtherKey)?;
-    builder.check_private_key().map_err(|_| ProxyError::OtherKey)?;
-    // HTTP/2 first: only there do browsers say how urgent a request is.
-    builder.set_alpn_select_callback(|_, offered| {
-        select_next_proto(b"\x02h2\x08http/1.1", offered).ok_or(AlpnError::NOACK)
-    });
-    Ok(builder.build())
 }
 
 async fn accept(listener: TcpListener, service: Arc<LocalService>, tls: Option<SslAcceptor>) {

@@ -1,16 +1,24 @@
-//! One request and its response: from a stream of HTTP/3 to what answers, and back.
+//! One request and its response: from a stream of HTTP/3, or a message over TCP, to what answers, and back.
+//!
+//! [`Receive`], [`Reply`] and [`Gone`] are the seam: what is behind them is the same for all transports.
 
+mod channel;
+mod gone;
 mod progress;
+mod receive;
 mod relay;
 mod reply;
 mod upload;
 
+pub(crate) use channel::{Cut, ResponseBody, Waiting, channel};
+pub(crate) use gone::Gone;
 pub(crate) use progress::{Progress, Trouble};
-pub(crate) use reply::Reply;
-pub(crate) use upload::{Bounds, Receive, Upload};
+pub(crate) use receive::Receive;
+pub(crate) use reply::{Reply, Unsent};
+pub(crate) use upload::{Bounds, Upload};
 
 use crate::access::Entry;
-use crate::connection::Peer;
+use crate::connection::{Peer, Quic};
 use crate::content::{self, Body};
 use crate::fields::{self, FieldError};
 use crate::quota::Notice;
@@ -18,11 +26,10 @@ use crate::virtual_host::{Route, VirtualHosts};
 use crate::{connect_ip, tunnel, udp};
 use bytes::Bytes;
 use http::header::{EXPECT, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RETRY_AFTER};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use hvq::StreamId;
-use hvq_h3::Code;
 use hvq_h3::serving::Incoming;
-use hvq_h3::{Protocol, SendError};
+use hvq_h3::{Code, Protocol};
 use std::sync::Arc;
 
 /// A request that was taken, and all that is needed to answer it.
@@ -30,7 +37,8 @@ pub(crate) struct ActiveRequest {
     pub(crate) peer: Arc<Peer>,
     pub(crate) virtual_hosts: Arc<VirtualHosts>,
     pub(crate) request: Request<()>,
-    pub(crate) id: StreamId,
+    /// Tells when the client wants no response any more.
+    pub(crate) gone: Gone,
     /// The receiving half, until somebody reads the body.
     pub(crate) receive: Option<Receive>,
     pub(crate) reply: Reply,
@@ -39,49 +47,92 @@ pub(crate) struct ActiveRequest {
     pub(crate) notice: Arc<Notice>,
 }
 
-/// Serves a request of `peer`.
+/// Serves a request of `peer` that comes over HTTP/3.
 pub(crate) async fn serve(peer: Arc<Peer>, incoming: Incoming) {
     let virtual_hosts = peer.gateway.virtual_hosts();
-    let early = peer.connection.is_early_data();
+    let Some(quic) = peer.quic() else { return };
+    let early = quic.connection.is_early_data();
     // H19: headers that come byte by byte.
-    let (request, send, receive) = match incoming.request(virtual_hosts.timeouts.header).await {
+    let (mut request, send, receive) = match incoming.request(virtual_hosts.timeouts.header).await {
         Ok(resolved) => resolved,
         Err(error) => {
             peer.gateway.metrics.malformed();
             return tracing::debug!(%error, "no request");
         }
     };
-    let entry = peer.gateway.enter(&peer, &request);
-    let id = send.id();
+    *request.version_mut() = Version::HTTP_3;
+    let gone = Gone::Http3(quic.priorities.clone(), send.id());
     let reply = Reply::new(send, request.method(), virtual_hosts.timeouts.idle);
-    let notice = Arc::new(Notice::default());
-    let receive = Some(receive);
-    let mut active = ActiveRequest { peer, virtual_hosts, request, id, receive, reply, entry, notice };
+    let exchange = Exchange { request, receive: receive.into(), reply, gone, notice: Arc::default() };
+    let mut active = ActiveRequest::new(peer, virtual_hosts, exchange);
     // RFC 8470 §5.1: what may do harm when it is done twice waits until it cannot be a copy.
     let harmless = active.request.method().is_safe();
-    if early && !harmless && active.peer.connection.handshake_complete().await.is_err() {
+    if early && !harmless && active.is_handshake_lost().await {
         return active.reply.abort(Code::H3_REQUEST_CANCELLED);
     }
-    let (name, notice) = (active.holder(), active.notice.clone());
-    let quota = active.peer.gateway.requests.clone();
-    let Some(_place) = quota.take(name.as_deref(), active.peer.address(), &notice) else {
-        return active.crowded("too many requests at a time").await;
-    };
-    tokio::select! {
-        () = active.answer(early && harmless) => {}
-        () = notice.given() => tracing::debug!("a request gave way to one of another client"),
-    }
+    active.serve(early && harmless).await;
+}
+
+/// A request and the ways back to its client, over whichever transport.
+pub(crate) struct Exchange {
+    pub(crate) request: Request<()>,
+    pub(crate) receive: Receive,
+    pub(crate) reply: Reply,
+    pub(crate) gone: Gone,
+    pub(crate) notice: Arc<Notice>,
 }
 
 impl ActiveRequest {
+    /// A request of `peer`, which enters log and metrics now. It is boxed, for it is handed on from one future to the next, of which each
+    /// would have room for it.
+    pub(crate) fn new(peer: Arc<Peer>, virtual_hosts: Arc<VirtualHosts>, exchange: Exchange) -> Box<Self> {
+        let Exchange { request, receive, reply, gone, notice } = exchange;
+        let entry = peer.gateway.enter(&peer, &request);
+        let receive = Some(receive);
+        Box::new(Self { peer, virtual_hosts, request, gone, receive, reply, entry, notice })
+    }
+
+    /// Serves the request, unless others need its place. `early` says that it came before the handshake was complete.
+    pub(crate) async fn serve(mut self: Box<Self>, early: bool) {
+        let (name, notice) = (self.holder(), self.notice.clone());
+        let quota = self.peer.gateway.requests.clone();
+        let Some(_place) = quota.take(name.as_deref(), self.peer.address(), &notice) else {
+            return self.crowded("too many requests at a time").await;
+        };
+        tokio::select! {
+            () = self.answer(early) => {}
+            () = notice.given() => tracing::debug!("a request gave way to one of another client"),
+        }
+    }
+
+    /// Waits for the end of the handshake; returns true if the connection ended before.
+    async fn is_handshake_lost(&self) -> bool {
+        match self.peer.quic() {
+            Some(quic) => quic.connection.handshake_complete().await.is_err(),
+            None => false,
+        }
+    }
+
+    /// The connection of QUIC and the stream that the request came by, if it did.
+    pub(crate) fn stream<'a>(&self, peer: &'a Peer) -> Option<(&'a Quic, StreamId)> {
+        match &self.gone {
+            Gone::Http3(_, id) => peer.quic().map(|quic| (quic, *id)),
+            Gone::Tcp(_) => None,
+        }
+    }
+
     /// Answers the request. Long or rare branches are boxed: a task is as large as the largest of them, and is copied
     /// when it starts.
-    async fn answer(mut self, early: bool) {
+    async fn answer(mut self: Box<Self>, early: bool) {
         let declared = match fields::check(&self.request) {
             Ok(declared) => declared,
             Err(fault) => return self.fail(fault).await,
         };
         if self.request.method() == Method::CONNECT {
+            if self.peer.quic().is_none() {
+                let text = "tunnels are for clients of HTTP/3";
+                return self.refuse(StatusCode::NOT_IMPLEMENTED, text, None).await;
+            }
             return match self.request.extensions().get::<Protocol>().map(Protocol::as_str) {
                 None => Box::pin(tunnel::serve(self)).await,
                 Some(protocol) if connect_ip::is_asked(protocol, self.request.uri().path()) => {
@@ -175,6 +226,10 @@ impl ActiveRequest {
                 if let Some(receive) = &mut self.receive {
                     receive.stop(Code::H3_MESSAGE_ERROR);
                 }
+                if self.peer.quic().is_none() {
+                    // RFC 9112 §3, RFC 9113 §8.1.1: over TCP a response says so.
+                    return self.refuse(StatusCode::BAD_REQUEST, text, None).await;
+                }
                 self.reply.abort(Code::H3_MESSAGE_ERROR);
             }
             FieldError::Refused(status, text) => self.refuse(status, text, None).await,
@@ -199,7 +254,7 @@ impl ActiveRequest {
     }
 
     /// Takes note of the outcome of the response.
-    pub(crate) fn note(&mut self, sent: Result<(), SendError>) {
+    pub(crate) fn note(&mut self, sent: Result<(), Unsent>) {
         if let Err(error) = sent {
             tracing::debug!(?error, "the client did not take the response");
             self.reply.abort(Code::H3_REQUEST_CANCELLED);
@@ -216,7 +271,7 @@ impl Drop for ActiveRequest {
     }
 }
 
-async fn send(reply: &mut Reply, head: Response<()>, mut body: Body) -> Result<(), SendError> {
+async fn send(reply: &mut Reply, head: Response<()>, mut body: Body) -> Result<(), Unsent> {
     match body {
         Body::Empty => return reply.whole(head, Bytes::new()).await,
         Body::Text(text) => return reply.whole(head, text).await,

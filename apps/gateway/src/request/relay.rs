@@ -1,6 +1,6 @@
 //! A request to an origin, and its response back.
 
-use super::{ActiveRequest, Bounds, Progress, Trouble, Upload};
+use super::{ActiveRequest, Bounds, Gone, Progress, Trouble, Unsent, Upload};
 use crate::configuration::Underscores;
 use crate::connection::Peer;
 use crate::fields::{self, Circumstances, FieldError};
@@ -11,7 +11,6 @@ use http::{Method, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
 use hvq_h3::Code;
-use hvq_h3::SendError;
 use hvq_h3::priority::PRIORITY;
 use hyper::body::Incoming;
 use std::future::poll_fn;
@@ -68,13 +67,18 @@ struct Turn<'a> {
 /// The reason for which there is no turn.
 enum NoTurn {
     /// The client took nothing for too long.
-    Client(SendError),
+    Client(Unsent),
     /// Every place is taken, and no client has more of them.
     Crowded,
 }
 
 /// Hands the request on, and the response back. `early` says that it came before the handshake was complete.
-pub(super) async fn relay(mut active: ActiveRequest, upstream: Upstream, declared: Option<u64>, early: bool) {
+pub(super) async fn relay(
+    mut active: Box<ActiveRequest>,
+    upstream: Upstream,
+    declared: Option<u64>,
+    early: bool,
+) {
     let peer = active.peer.clone();
     let _turn = match turn(&mut active, &peer).await {
         Ok(turn) => turn,
@@ -111,7 +115,7 @@ async fn turn<'a>(active: &mut ActiveRequest, peer: &'a Peer) -> Result<Option<T
         return Ok(None);
     }
     let own = timeout(active.virtual_hosts.timeouts.idle, peer.turns.acquire()).await;
-    let own = own.map_err(|_| NoTurn::Client(SendError::Stalled))?.expect("turns are never closed");
+    let own = own.map_err(|_| NoTurn::Client(Unsent::Stalled))?.expect("turns are never closed");
     let (name, waiting) = (active.holder(), &peer.gateway.waiting);
     let place = waiting.take(name.as_deref(), peer.address(), &active.notice).ok_or(NoTurn::Crowded)?;
     Ok(Some(Turn { _own: own, _of_all: place }))
@@ -122,7 +126,8 @@ fn head(active: &ActiveRequest, upstream: &Upstream, early: bool) -> Result<Head
     let malformed = FieldError::Malformed("no authority or path");
     let authority = uri.authority().ok_or(malformed)?.clone();
     let provenance = active.peer.provenance(&authority);
-    let circumstances = Circumstances { provenance, underscores: upstream.underscores(), early };
+    let version = active.request.version();
+    let circumstances = Circumstances { provenance, underscores: upstream.underscores(), version, early };
     let fields = fields::inbound(active.request.headers(), circumstances)?;
     let path = uri.path_and_query().ok_or(malformed)?.clone();
     Ok(Head { method: active.request.method().clone(), path, fields, authority })
@@ -184,7 +189,7 @@ async fn once(
     let result = tokio::select! {
         result = upstream.send(head, body) => result,
         () = progress.still(patience) => Err(Failure::Late),
-        () = active.peer.priorities.unwanted(active.id) => return Err(NoResponse::Cancelled),
+        () = active.gone.wait() => return Err(NoResponse::Cancelled),
     };
     result.map_err(|failure| match progress.trouble() {
         Some(trouble) => NoResponse::Client(trouble),
@@ -217,10 +222,11 @@ async fn back(active: &mut ActiveRequest, response: Response<Incoming>) {
     };
     // RFC 9218 §8: the origin may know better than the client how urgent its response is.
     if head.headers().contains_key(PRIORITY)
-        && let Ok(asked) = active.peer.priorities.get(active.id)
+        && let Gone::Http3(priorities, id) = &active.gone
+        && let Ok(asked) = priorities.get(*id)
     {
         let priority = hvq_h3::priority::merge(asked, head.headers());
-        let _advice = active.peer.priorities.set(active.id, priority);
+        let _advice = priorities.set(*id, priority);
     }
     let is_head = active.request.method() == Method::HEAD;
     let mut first = if is_head { None } else { at_hand(&mut body).await };
@@ -232,7 +238,7 @@ async fn back(active: &mut ActiveRequest, response: Response<Incoming>) {
         Some(Some(Ok(frame))) => active.reply.whole(head, frame.into_data().unwrap_or_default()).await,
         _ => active.reply.head(head).await,
     };
-    if let Err(SendError::HeaderTooLarge) = sent {
+    if sent.as_ref().is_err_and(Unsent::is_too_large) {
         let text = "the origin's header section is larger than the client takes";
         return active.refuse(StatusCode::BAD_GATEWAY, text, None).await;
     }
@@ -272,7 +278,7 @@ async fn rest(active: &mut ActiveRequest, mut body: Incoming, mut first: Option<
             Some(first) => Ok(first),
             None => tokio::select! {
                 frame = timeout(active.virtual_hosts.timeouts.idle, body.frame()) => frame,
-                () = active.peer.priorities.unwanted(active.id) => {
+                () = active.gone.wait() => {
                     return active.reply.abort(Code::H3_REQUEST_CANCELLED);
                 }
             },
@@ -300,7 +306,7 @@ async fn rest(active: &mut ActiveRequest, mut body: Incoming, mut first: Option<
     }
 }
 
-async fn hand_on(active: &mut ActiveRequest, frame: http_body::Frame<Bytes>) -> Result<(), SendError> {
+async fn hand_on(active: &mut ActiveRequest, frame: http_body::Frame<Bytes>) -> Result<(), Unsent> {
     match frame.into_data() {
         Ok(data) => active.reply.data(data).await,
         Err(frame) => match frame.into_trailers() {

@@ -1,20 +1,17 @@
 //! The body of a request on its way to an origin: read from the client only as fast as the origin takes it.
 
 use super::progress::{Progress, Trouble};
+use super::receive::Receive;
 use crate::configuration::Underscores;
 use crate::fields;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hvq_h3::ReceiveError;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Sleep, sleep};
-
-/// The receiving half of a request's stream.
-pub(crate) type Receive = hvq_h3::Receiving;
 
 /// The bounds of a body.
 #[derive(Clone, Copy, Debug)]
@@ -81,20 +78,12 @@ impl Upload {
     }
 }
 
-/// The trouble that an error of the client's stream is. RFC 9114 §4.1.2: a body of another length than it said is malformed.
-fn trouble(error: ReceiveError) -> Trouble {
-    match error {
-        ReceiveError::WrongLength { .. } => Trouble::Mismatch,
-        _ => Trouble::Aborted,
-    }
-}
-
 impl Source {
     /// The next data from the client; `None` at their end.
     fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Trouble>> {
         loop {
             let received = match self.receive.poll_data(context) {
-                Poll::Ready(received) => received.map_err(trouble)?,
+                Poll::Ready(received) => received?,
                 Poll::Pending => {
                     let idle = self.bounds.idle;
                     ready!(self.pause.get_or_insert_with(|| Box::pin(sleep(idle))).as_mut().poll(context));
@@ -141,7 +130,7 @@ impl Source {
                 Poll::Ready(Some(Ok(Frame::trailers(onward))))
             }
             Ok(None) => Poll::Ready(None),
-            Err(error) => Poll::Ready(Some(Err(trouble(error)))),
+            Err(error) => Poll::Ready(Some(Err(error))),
         }
     }
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails in a test fails the test")]
 
 mod certificates;
+mod chromium;
 #[cfg(target_os = "linux")]
 mod connect_ip;
 mod early;
@@ -15,4 +16,7 @@ mod operation;
 mod origins;
 mod setup;
 mod sharing;
+mod tcp;
+mod tcp_attacks;
+mod tls;
 mod tunnels;

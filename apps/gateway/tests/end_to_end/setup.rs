@@ -98,6 +98,13 @@ impl Fixture {
         self.folder.path().join(name)
     }
 
+    /// The hash of its public key, as browsers are told which one to trust (RFC 7469 §2.4).
+    pub fn public_key(&self) -> String {
+        let certificate = boring::x509::X509::from_pem(&self.chain).unwrap();
+        let key = certificate.public_key().unwrap().public_key_to_der().unwrap();
+        boring::base64::encode_block(&boring::sha::sha256(&key))
+    }
+
     /// Returns the certificates that its clients trust.
     pub fn trust(&self) -> Trust {
         Trust(self.chain.clone())
