@@ -126,6 +126,7 @@ impl Shared {
     ) -> Self {
         let metrics = Arc::new(Metrics::default());
         metrics.channels(&config.channels);
+        metrics.certificate(config.certificate().as_ref());
         Self {
             virtual_hosts: RwLock::new(virtual_hosts),
             metrics,
@@ -335,6 +336,7 @@ impl Gateway {
         *self.shared.virtual_hosts.write().unwrap_or_else(PoisonError::into_inner) = virtual_hosts;
         *self.shared.drain.write().unwrap_or_else(PoisonError::into_inner) = config.drain;
         self.shared.metrics.channels(&config.channels);
+        self.shared.metrics.certificate(config.certificate().as_ref());
         self.shared.requests.resize(config.limits.requests);
         self.shared.tunnelling.resize(config.limits.tunnels);
         let old = &self.config;

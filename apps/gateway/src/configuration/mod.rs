@@ -3,6 +3,7 @@
 mod certificates;
 mod error;
 mod file;
+mod holder;
 mod https_record;
 mod names;
 mod proxy;
@@ -34,7 +35,7 @@ use std::net::SocketAddr;
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The address on which a gateway listens by default.
 const DEFAULT_LISTEN: &str = "[::]:443";
@@ -380,9 +381,16 @@ impl Config {
         resolve::resolve(&source, file, overrides)
     }
 
-    /// Returns a sentence about each setting that takes effect in part only: routes of tunnels to addresses that may not be reached.
+    /// Returns a sentence about each setting that takes effect in part only: routes of tunnels to addresses that may not be reached, a
+    /// certificate that has expired or is not for a host.
     pub fn warnings(&self) -> Vec<String> {
         let both = self.tunnel.as_ref().zip(self.proxy.as_ref());
-        both.map(|(tunnel, proxy)| proxy::warnings(tunnel, &proxy.reach)).unwrap_or_default()
+        let mut said = both.map(|(tunnel, proxy)| proxy::warnings(tunnel, &proxy.reach)).unwrap_or_default();
+        if let Some(holder) = self.certificate() {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let hosts = self.hosts.iter().flat_map(|host| &host.names);
+            said.extend(holder::warnings(&holder, hosts, now));
+        }
+        said
     }
 }

@@ -5,6 +5,7 @@ mod traffic;
 
 use crate::access::Record;
 use http::Version;
+use hvq::tls::CertificateHolder;
 use hvq::{ChannelOptions, Connection};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -39,6 +40,8 @@ pub(crate) struct Metrics {
     statuses: [AtomicU64; 6],
     total: Histogram,
     origin: Histogram,
+    /// The first name of the certificate, and its expiry in seconds since the Unix epoch.
+    certificate: Mutex<Option<(String, u64)>>,
     failures: Mutex<BTreeMap<&'static str, u64>>,
     traffic: Mutex<Traffic>,
 }
@@ -95,6 +98,13 @@ impl Metrics {
     /// The channels whose names frames are counted by, in place of addresses.
     pub(crate) fn channels(&self, channels: &[ChannelOptions]) {
         self.traffic().name(channels);
+    }
+
+    /// The certificate that new connections are shown.
+    pub(crate) fn certificate(&self, holder: Option<&CertificateHolder>) {
+        let told = holder
+            .map(|holder| (holder.names.first().cloned().unwrap_or_default(), holder.expires.as_secs()));
+        *self.certificate.lock().unwrap_or_else(PoisonError::into_inner) = told;
     }
 
     /// A connection begins, and lasts as long as the result.

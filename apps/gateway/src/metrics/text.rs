@@ -50,6 +50,7 @@ impl Metrics {
     ) -> String {
         let mut text = Text(String::new());
         self.requests(&mut text);
+        self.certificate_of(&mut text);
         self.failures(&mut text);
         short(&mut text, shortages);
         self.traffic_of(&mut text);
@@ -119,6 +120,19 @@ impl Metrics {
             "From a request to the head of the origin's response.",
             &self.origin,
         );
+    }
+
+    fn certificate_of(&self, text: &mut Text) {
+        let help = "When the certificate expires, in seconds since the Unix epoch.";
+        text.begin("certificate_expiry_timestamp_seconds", "gauge", help);
+        if let Some((name, expires)) =
+            self.certificate.lock().unwrap_or_else(PoisonError::into_inner).as_ref()
+        {
+            let name = escaped(name);
+            text.put(format_args!(
+                "hvq_gateway_certificate_expiry_timestamp_seconds{{name=\"{name}\"}} {expires}\n"
+            ));
+        }
     }
 
     fn failures(&self, text: &mut Text) {

@@ -94,6 +94,15 @@ impl Fixture {
         self.gateway.reload(config).map_err(|error| error.to_string())
     }
 
+    /// Makes another certificate for localhost, good until the first day of `year`: the next reload presents it, and clients trust it alone.
+    pub fn replace_certificate(&mut self, year: i32) {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        self.chain = params.self_signed(&key).unwrap().pem().into_bytes();
+        self.identity = Identity::Pem { chain: self.chain.clone(), key: key.serialize_pem().into_bytes() };
+    }
+
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

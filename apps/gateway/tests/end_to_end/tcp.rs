@@ -285,3 +285,31 @@ async fn files_have_lengths_and_ranges_over_http1() {
         client.ask(Request::get("https://localhost/large").body(Full::default()).unwrap()).await.unwrap();
     assert!(whole.into_body() == bytes(1 << 20));
 }
+
+#[tokio::test]
+async fn a_new_certificate_counts_for_new_connections_and_ends_no_old_one() {
+    let origin = Origin::plain().await;
+    let text = format!("admin = '127.0.0.1:0'\n{}", both(&origin));
+    let mut place = Fixture::new(&text).await;
+    let admin = place.gateway.admin_addr().unwrap();
+    let expiry = async |seconds: u64| {
+        let metrics = ask_admin(admin, "/metrics", "localhost").await;
+        let line =
+            format!("hvq_gateway_certificate_expiry_timestamp_seconds{{name=\"localhost\"}} {seconds}\n");
+        assert!(metrics.contains(&line), "{line} is not in\n{metrics}");
+    };
+    // The first second of 4096, as rcgen has it.
+    expiry(67_090_118_400).await;
+    let (old, old_http3) = (Http2::connect(&place).await, place.client().await);
+    place.replace_certificate(2098);
+    place.reload(&text).unwrap();
+    // The first second of 2098.
+    expiry(4_039_372_800).await;
+    let request =
+        |path: &str| Request::get(format!("https://localhost{path}")).body(Full::default()).unwrap();
+    assert_eq!(old.ask(request("/old")).await.unwrap().into_body(), "/old");
+    assert_eq!(old_http3.status(get("/old")).await, 200);
+    // Only the new one is trusted now.
+    assert_eq!(Http2::connect(&place).await.ask(request("/new")).await.unwrap().into_body(), "/new");
+    assert_eq!(place.client().await.status(get("/new")).await, 200);
+}
