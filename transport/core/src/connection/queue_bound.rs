@@ -5,7 +5,8 @@
 //! in flight there: a few datagrams until its rate is known, then what it carries in an empty round trip and some
 //! milliseconds, or half a round trip where that is more. An only path, the slowest and the widest are not bound, and those that hardly differ from them hardly.
 
-use hvq_scheduler::{Bandwidth, PathId, PathView};
+use crate::path::shown::ShownRate;
+use hvq_scheduler::{PathId, PathView};
 use std::time::Duration;
 
 /// Datagrams that may be in flight on a path of unknown rate, if all others are much slower: the second is acknowledged at
@@ -40,7 +41,7 @@ pub enum QueueBound {
 impl QueueBound {
     /// Limits the send allowance of each of `views`, if this is on, by the queue that its path may have, where `shown` is the
     /// rate that the path was seen to carry, whatever was promised.
-    pub(super) fn apply(self, views: &mut [PathView], shown: impl Fn(PathId) -> Option<Bandwidth>) {
+    pub(super) fn apply(self, views: &mut [PathView], shown: impl Fn(PathId) -> Option<ShownRate>) {
         match self {
             Self::On => bound(views, shown),
             Self::Off => {}
@@ -50,7 +51,7 @@ impl QueueBound {
 
 /// Limits the send allowance of each of `views`. A path that carries more than the rate that it has `shown` comes to show it,
 /// for more may be in flight than that rate carries.
-fn bound(views: &mut [PathView], shown: impl Fn(PathId) -> Option<Bandwidth>) {
+fn bound(views: &mut [PathView], shown: impl Fn(PathId) -> Option<ShownRate>) {
     if views.len() < 2 {
         return;
     }
@@ -68,18 +69,20 @@ fn bound(views: &mut [PathView], shown: impl Fn(PathId) -> Option<Bandwidth>) {
 }
 
 /// Limits the send allowance of a path that is `scarcity` of [`WHOLE`] quicker and narrower than others.
-fn limit(view: &mut PathView, scarcity: u64, shown: Option<Bandwidth>) {
+fn limit(view: &mut PathView, scarcity: u64, shown: Option<ShownRate>) {
     // On a path that is not so quick itself a longer queue does as little harm.
     let least = QUEUE.max(view.rtt.minimum / 2);
     let most = match shown {
-        Some(rate) => {
+        Some(ShownRate { rate, undecided }) => {
             let queue = Duration::from_nanos((nanos(least) * WHOLE).div_ceil(scarcity));
+            // Twice the longest burst, too, as long as longer ones may show more.
             // As long as no queue shows, the path may carry more: its window doubles as in slow start. Round trips vary on
             // radios without one, but the variation of a quick path is its queue.
             let varied = view.rtt.variance.min(view.rtt.minimum / 2).max(queue / 2);
             let is_empty = view.rtt.latest <= view.rtt.minimum.saturating_add(varied);
             let time = if is_empty { view.rtt.minimum.saturating_mul(2) } else { view.rtt.minimum };
             let carried = rate.bytes_in(time.saturating_add(queue));
+            let carried = carried.max(undecided.unwrap_or_default().saturating_mul(2));
             let carried = usize::try_from(carried).unwrap_or(usize::MAX);
             carried.saturating_add(UNACKNOWLEDGED * view.datagram_size)
         }
@@ -95,7 +98,8 @@ fn limit(view: &mut PathView, scarcity: u64, shown: Option<Bandwidth>) {
     view.send_allowance = left;
     if left < view.datagram_size && view.next_send.is_zero() {
         // An acknowledgement makes room.
-        view.next_send = shown.map_or(view.rtt.smoothed, |rate| rate.transmission_time(view.datagram_size));
+        view.next_send =
+            shown.map_or(view.rtt.smoothed, |shown| shown.rate.transmission_time(view.datagram_size));
     }
 }
 
@@ -123,7 +127,7 @@ fn share(part: u64, whole: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hvq_scheduler::{Hints, Rtt};
+    use hvq_scheduler::{Bandwidth, Hints, Rtt};
     use proptest::prelude::*;
 
     const ROOM: usize = 1_000_000;
@@ -144,7 +148,9 @@ mod tests {
     fn allowances(mut views: Vec<PathView>, measured: bool) -> Vec<usize> {
         let rates: Vec<_> = views.iter().map(|view| (view.id, view.rate)).collect();
         let rate = |id| rates.iter().find(|(known, _)| *known == id).and_then(|(_, rate)| *rate);
-        QueueBound::On.apply(&mut views, |id| rate(id).filter(|_| measured));
+        QueueBound::On.apply(&mut views, |id| {
+            rate(id).filter(|_| measured).map(|rate| ShownRate { rate, undecided: None })
+        });
         views.sort_by_key(|view| view.id);
         views.iter().map(|view| view.send_allowance).collect()
     }
@@ -203,6 +209,18 @@ mod tests {
         // 20 Mbit/s carry 75 kB in an empty round trip of 30 ms: twice that may be in flight while no queue shows.
         let (steady, radio) = (varied(Duration::from_millis(2)), varied(Duration::from_millis(10)));
         assert!(steady < 130_000 && radio > 180_000, "{steady} {radio}");
+    }
+
+    #[test]
+    fn bursts_may_be_twice_as_long_as_the_longest_while_longer_ones_may_show_more() {
+        let after = |undecided| {
+            let mut views = vec![path(0, Some(1), 8), path(1, None, 300)];
+            let rate = Bandwidth::from_mbit(1);
+            QueueBound::On.apply(&mut views, |_| Some(ShownRate { rate, undecided }));
+            views[0].send_allowance
+        };
+        assert!(after(None) < 6_000, "{}", after(None));
+        assert_eq!(after(Some(6_000)), 12_000 + 2 * 1200);
     }
 
     #[test]

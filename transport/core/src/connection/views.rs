@@ -28,7 +28,7 @@ impl Sender<'_> {
         }
         self.prefer_heard(&mut views);
         self.config.queue_bound.apply(&mut views, |id| paths.get(id).and_then(Path::shown_rate));
-        correct(&mut views, |id| paths.get(id).map_or(Duration::ZERO, |path| now.since(path.active_at())));
+        correct(&mut views, |id| paths.get(id).map_or(Beside::default(), |path| Beside::of(path, now)));
         views
     }
 
@@ -125,19 +125,40 @@ fn loss(path: &Path) -> PerMille {
 /// The delay that a radio may add, which stays however long the path is idle.
 const RADIO: Duration = Duration::from_millis(50);
 
-/// Adds to the delay of the widest paths what queues, and radio, added there of late, beyond the path's own backlog.
+/// The time for which a path is idle, and the queue of others there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Beside {
+    /// The time since the path was last used.
+    idle: Duration,
+    /// The time that the queue of others takes.
+    others: Duration,
+}
+
+impl Beside {
+    fn of(path: &Path, now: Instant) -> Self {
+        Self { idle: now.since(path.active_at()), others: path.delay_of_others(now) }
+    }
+}
+
+/// Adds to the delay of paths without a promised rate what queues there beyond the path's own backlog.
 ///
-/// Their rate is an estimate from below: they were idle, or their window limited them, and a radio's changes. While the path
-/// is `idle` its queue drains as the time passes: were it not for that, one that was avoided for a long queue would be
-/// avoided for ever, for nothing would show that the queue is gone.
-fn correct(views: &mut [PathView], idle: impl Fn(PathId) -> Duration) {
+/// On the widest paths that is all that was added of late, by radio or queue: their rate is an estimate from below, for they
+/// were idle, or their window limited them, and a radio's changes. While the path is idle its queue drains as the time passes:
+/// were it not for that, one that was avoided for a long queue would be avoided for ever, for nothing would show that the
+/// queue is gone. On others it is the queue of others: their own would be counted twice.
+fn correct(views: &mut [PathView], beside: impl Fn(PathId) -> Beside) {
     if views.len() < 2 {
         return;
     }
     let greatest = views.iter().map(rate).max();
-    for view in views.iter_mut().filter(|view| Some(rate(view)) == greatest && view.hints.rate.is_none()) {
+    for view in views.iter_mut().filter(|view| view.hints.rate.is_none()) {
+        let Beside { idle, others } = beside(view.id);
+        if Some(rate(view)) != greatest {
+            view.delay += others;
+            continue;
+        }
         let added = view.rtt.smoothed.saturating_sub(view.rtt.minimum);
-        let left = added.saturating_sub(idle(view.id)).max(added.min(RADIO));
+        let left = added.saturating_sub(idle).max(added.min(RADIO));
         let own = view.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(view.backlog));
         view.delay += left.saturating_sub(own);
         view.rtt.smoothed = view.rtt.minimum + left;
@@ -182,7 +203,7 @@ mod tests {
         // 10 ms at 8 Mbit/s.
         for (backlog, delay) in [(0, 50), (10_000, 40), (40_000, 20)] {
             let mut views = [guaranteed, PathView { backlog, ..wide }];
-            correct(&mut views, |_| Duration::ZERO);
+            correct(&mut views, |_| Beside::default());
             assert_eq!(views[0], guaranteed);
             assert_eq!((views[1].rate, views[1].delay), (wide.rate, Duration::from_millis(delay)));
         }
@@ -197,7 +218,7 @@ mod tests {
         };
         for (idle, delay) in [(0, 2220), (1000, 1220), (2190, 70), (60_000, 70)] {
             let mut views = [measured(0, Some(Bandwidth::from_mbit(2))), stuck];
-            correct(&mut views, |_| Duration::from_millis(idle));
+            correct(&mut views, |_| Beside { idle: Duration::from_millis(idle), ..Beside::default() });
             assert_eq!(views[1].delay, Duration::from_millis(delay), "after {idle} ms");
         }
     }
@@ -206,11 +227,22 @@ mod tests {
     fn an_only_path_and_a_narrow_one_are_shown_as_they_were_measured() {
         let narrow = measured(0, None);
         let mut alone = [narrow];
-        correct(&mut alone, |_| Duration::ZERO);
+        correct(&mut alone, |_| Beside::default());
         assert_eq!(alone, [narrow]);
         let mut views = [narrow, PathView { rate: Some(Bandwidth::from_mbit(50)), ..measured(1, None) }];
-        correct(&mut views, |_| Duration::ZERO);
+        correct(&mut views, |_| Beside::default());
         assert_eq!(views[0], narrow);
+    }
+
+    #[test]
+    fn the_queue_of_others_counts_as_delay_of_a_narrow_path_whose_rate_nobody_promised() {
+        let beside = Beside { others: Duration::from_millis(90), ..Beside::default() };
+        for (hinted, delay) in [(None, 110), (Some(Bandwidth::from_mbit(3)), 20)] {
+            let narrow = measured(0, hinted);
+            let mut views = [narrow, PathView { rate: Some(Bandwidth::from_mbit(50)), ..measured(1, None) }];
+            correct(&mut views, |_| beside);
+            assert_eq!(views[0], PathView { delay: Duration::from_millis(delay), ..narrow });
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::path::hints::{ChannelHints, Told};
 use crate::path::liveness::{Company, Liveness};
 use crate::path::rotation::{Destination, Rotation};
 use crate::path::route::Route;
+use crate::path::shown::ShownRate;
 use crate::path::spin::Spin;
 use crate::recovery::delay::PathRtts;
 use crate::recovery::interruption::Interruptions;
@@ -321,8 +322,10 @@ impl Path {
 
     /// The rate that the path was seen to carry: its bottleneck's if a burst showed that, else what was delivered, which is
     /// less.
-    pub fn shown_rate(&self) -> Option<Bandwidth> {
-        self.route.rate.capacity().and_then(|_| self.rate()).or_else(|| self.route.rate.estimate())
+    pub fn shown_rate(&self) -> Option<ShownRate> {
+        let rate =
+            self.route.rate.capacity().and_then(|_| self.rate()).or_else(|| self.route.rate.estimate())?;
+        Some(ShownRate { rate, undecided: self.route.rate.undecided() })
     }
 
     /// The hinted rate, or what bursts show instead if they refute it; `None` without a hint.
@@ -404,10 +407,16 @@ impl Path {
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
+    /// Returns the time that the queue of others takes, on a path of which no rate was promised.
+    pub fn delay_of_others(&self, now: Instant) -> Duration {
+        if self.hints.rate.is_some() { Duration::ZERO } else { self.route.competing.left(now) }
+    }
+
     /// `packet`, which was sent here, was acknowledged over `over` after `rtt`: what that took beyond the packets of this
     /// path shows the queue of others.
     pub fn on_round_trip(&mut self, packet: &SentPacket, over: PathId, rtt: Duration, now: Instant) {
-        let (Some(rate), Some(base)) = (self.believed_rate(), self.rtts.min_for(over)) else { return };
+        let rate = self.believed_rate().or_else(|| self.route.rate.capacity());
+        let (Some(rate), Some(base)) = (rate, self.rtts.min_for(over)) else { return };
         let before = usize::try_from(packet.delivery.in_flight).unwrap_or(usize::MAX);
         self.route.competing.on_sample([rtt, base], before.saturating_add(packet.bytes), rate, now);
     }

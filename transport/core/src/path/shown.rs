@@ -14,6 +14,15 @@ pub struct ShownQueue {
     pub backlog: usize,
 }
 
+/// The rate that a path was seen to carry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ShownRate {
+    /// The rate.
+    pub rate: Bandwidth,
+    /// The longest of the latest bursts, in bytes, if longer ones may show more.
+    pub undecided: Option<u64>,
+}
+
 impl Path {
     /// Returns the queue of the path. Of a path that has collapsed all that is in flight is queued.
     pub fn shown_queue(&self, now: Instant) -> ShownQueue {

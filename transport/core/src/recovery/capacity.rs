@@ -75,7 +75,7 @@ impl Passage {
     fn stretch(&self, bytes: u64, sending: Duration, rtt: Duration) -> Option<Stretch> {
         let time = sending.saturating_add(self.rtt).saturating_sub(rtt);
         let is_spread = time >= sending.saturating_mul(2);
-        is_spread.then(|| Stretch { burst: self.burst.number, bytes, rate: rate(bytes, time) })
+        is_spread.then(|| Stretch { burst: self.burst.number, bytes, time, rate: rate(bytes, time) })
     }
 }
 
@@ -92,7 +92,13 @@ struct Base {
 struct Stretch {
     burst: u64,
     bytes: u64,
+    time: Duration,
     rate: Bandwidth,
+}
+
+/// Returns true if `long` is longer than `short` by half.
+fn is_longer(long: &Stretch, short: &Stretch) -> bool {
+    long.bytes >= short.bytes.saturating_add(short.bytes / 2)
 }
 
 /// The rate at which `bytes` pass in `time`, which may have been a little longer.
@@ -152,10 +158,37 @@ impl Capacity {
     }
 
     /// The greatest rate that any of the latest bursts showed, of those of at least half the length of the longest.
+    ///
+    /// Where longer bursts show more, for a queue of others delayed all of them, it is the rate at which the longest grew
+    /// beyond the shortest, but no more than twice what was shown.
     pub fn estimate(&self) -> Option<Bandwidth> {
-        let longest = self.stretches().iter().map(|stretch| stretch.bytes).max()?;
-        let long = self.stretches().iter().filter(|stretch| stretch.bytes >= longest / 2);
-        long.map(|stretch| stretch.rate).max()
+        let longest = self.stretches().iter().max_by_key(|stretch| stretch.bytes)?;
+        let long = self.stretches().iter().filter(|stretch| stretch.bytes >= longest.bytes / 2);
+        let greatest = long.map(|stretch| stretch.rate).max()?;
+        let twice = Bandwidth::from_bits_per_second(greatest.bits_per_second().saturating_mul(2));
+        Some(self.growth(longest).map_or(greatest, |growth| growth.clamp(greatest, twice)))
+    }
+
+    /// The rate at which bursts grew from the shortest to the `longest`, if they do not tell yet how wide the bottleneck is.
+    fn growth(&self, longest: &Stretch) -> Option<Bandwidth> {
+        self.undecided()?;
+        let shortest = self.stretches().iter().min_by_key(|stretch| stretch.bytes)?;
+        let is_longer = is_longer(longest, shortest);
+        is_longer.then(|| rate(longest.bytes - shortest.bytes, longest.time.saturating_sub(shortest.time)))
+    }
+
+    /// The longest of the latest bursts, in bytes, if longer ones may show more: none of them that is longer by half than another
+    /// shows less than a quarter above the rate of that.
+    ///
+    /// A queue of others delays bursts of any length alike, so that a short one seems to have been spread by a narrow bottleneck.
+    pub fn undecided(&self) -> Option<u64> {
+        let stretches = self.stretches();
+        let agree = |long: &Stretch, short: &Stretch| {
+            let [more, less] = [long, short].map(|stretch| u128::from(stretch.rate.bits_per_second()));
+            is_longer(long, short) && more * 4 < less * 5
+        };
+        let is_decided = stretches.iter().any(|long| stretches.iter().any(|short| agree(long, short)));
+        stretches.iter().map(|stretch| stretch.bytes).max().filter(|_| !is_decided)
     }
 
     /// The rate that bursts show, if that refutes `promised`: one shows less than half of it, or several a fifth less, by

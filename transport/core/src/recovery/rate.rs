@@ -219,6 +219,11 @@ impl RateSampler {
         self.capacity.estimate()
     }
 
+    /// The longest of the latest bursts, in bytes, if longer ones may show the bottleneck to be wider.
+    pub fn undecided(&self) -> Option<u64> {
+        self.capacity.undecided()
+    }
+
     /// The rate of the bottleneck, if bursts show it to be less than `promised`.
     pub fn refutation(&self, promised: Bandwidth) -> Option<Bandwidth> {
         self.capacity.refutation(promised)

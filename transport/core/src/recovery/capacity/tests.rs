@@ -70,6 +70,31 @@ fn a_wide_path_is_not_taken_for_a_narrow_one_because_acknowledgements_are_late_n
 }
 
 #[test]
+fn a_standing_queue_of_others_is_not_taken_for_a_narrow_path() {
+    let mut world = World::new(20, 16);
+    let queue = [Duration::from_millis(100)];
+    let mut shown = Vec::new();
+    for packets in [2, 4, 8, 16, 16] {
+        world.burst(&vec![1452; packets], &queue);
+        assert_eq!(world.capacity.undecided().is_some(), packets < 16 || shown.len() < 5);
+        shown.push(world.mbit().expect("bursts were seen"));
+    }
+    // 2904 bytes in 101 ms are 0.2 Mbit/s, 23 kB in 109 ms 1.7.
+    assert!(shown[0] < 0.3 && shown[1] > 0.6 && shown[4] > 3.0, "{shown:?}");
+}
+
+#[test]
+fn bursts_of_unlike_length_that_show_the_same_decide() {
+    let mut world = World::new(2, 5);
+    world.burst(&[1452; 2], &IN_TIME);
+    assert_eq!(world.capacity.undecided().map(|bytes| bytes / 1452), Some(1), "the first packet is the base");
+    world.burst(&[1452; 2], &IN_TIME);
+    assert!(world.capacity.undecided().is_some());
+    world.burst(&[1452; 4], &IN_TIME);
+    assert_eq!(world.capacity.undecided(), None);
+}
+
+#[test]
 fn a_path_that_became_slower_is_seen_after_some_bursts() {
     let mut world = World::new(2, 5);
     (0..BURSTS).for_each(|_| world.burst(&[1452; 4], &IN_TIME));
@@ -106,7 +131,7 @@ fn a_promise_is_refuted_by_one_burst_that_shows_less_than_half_and_by_three_that
 
 proptest! {
     #[test]
-    fn where_nothing_is_early_no_more_is_shown_than_the_path_carries(
+    fn where_nothing_is_early_no_more_is_shown_than_the_path_carries_or_twice_that_while_undecided(
         mbit in 1u64..1000,
         base in 1u64..300,
         bursts in proptest::collection::vec((2usize..20, 0u64..50), 1..20),
@@ -116,6 +141,7 @@ proptest! {
             // All that belongs to a burst is late by the same.
             world.burst(&vec![1452; packets], &[Duration::from_millis(late)]);
         }
-        prop_assert!(world.mbit().is_none_or(|shown| shown <= mbit as f64 * 1.001));
+        let most = if world.capacity.undecided().is_some() { 2 * mbit } else { mbit } as f64 * 1.001;
+        prop_assert!(world.mbit().is_none_or(|shown| shown <= most));
     }
 }
