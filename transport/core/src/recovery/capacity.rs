@@ -159,8 +159,8 @@ impl Capacity {
 
     /// The greatest rate that any of the latest bursts showed, of those of at least half the length of the longest.
     ///
-    /// Where longer bursts show more, for a queue of others delayed all of them, it is the rate at which the longest grew
-    /// beyond the shortest, but no more than twice what was shown.
+    /// Longer bursts show more where a queue of others delayed all of them. Then it is the rate at which the longest grew beyond
+    /// the shortest, but no more than twice the rate that was shown.
     pub fn estimate(&self) -> Option<Bandwidth> {
         let longest = self.stretches().iter().max_by_key(|stretch| stretch.bytes)?;
         let long = self.stretches().iter().filter(|stretch| stretch.bytes >= longest.bytes / 2);
