@@ -1,24 +1,31 @@
 //! IP packets through the gateway (RFC 9484): the tunnel's server, for those who may go through.
 
 use crate::configuration::TunnelConfig;
+use crate::gateway::Shared;
 use crate::health::Alarm;
 use crate::request::{ActiveRequest, Receive};
-use crate::tunnel::{Denied, name_of, place};
+use crate::tunnel::{Denied, lead, name_of, place};
+use crate::virtual_host::{ForwardProxy, VirtualHosts};
 use hvq_emulation::tun::device::TunDevice;
 use hvq_emulation::tun::namespace::Namespace;
 use hvq_emulation::tun::wiring::{self, End};
 use hvq_h3::Code;
-use hvq_tunnel::server::{Allotment, Asked, Destinations, FORMER_PROTOCOL, Granted, PATH, PROTOCOL, Refusal};
-use hvq_tunnel::{AsyncDevice, Prefix, Server, ServerOptions};
+use hvq_tunnel::server::{
+    self, Allotment, Asked, Destinations, FORMER_PROTOCOL, Granted, PATH, PROTOCOL, Refusal,
+};
+use hvq_tunnel::{AsyncDevice, Prefix, Server, ServerOptions, TcpLane};
 use ipnet::IpNet;
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// Pieces of a request's stream that wait for the tunnel.
 const PIECES: usize = 64;
+/// A TCP flow that is silent for less goes on (RFC 5382 §5, REQ-5).
+const LEAST_PATIENCE: Duration = Duration::from_secs(124 * 60);
 
 /// The tunnels of a gateway, which end at one TUN device.
 pub(crate) struct Tunnels {
@@ -48,7 +55,8 @@ impl Tunnels {
         let routes = config.routes.iter().filter_map(prefix).collect();
         let options = ServerOptions::trusting(routes, (network.v4, network.v6));
         let allotment = Allotment { per_client: config.addresses_per_client, rest: config.rest };
-        let options = options.map_err(io::Error::other)?.with_allotment(allotment);
+        let lane = if config.tcp_lane { TcpLane::On } else { TcpLane::Off };
+        let options = options.map_err(io::Error::other)?.with_allotment(allotment).with_tcp_lane(lane);
         let server = Server::new(options, AsyncDevice::new(device)?);
         let carrier = server.clone();
         let carrying = tokio::spawn(async move {
@@ -67,16 +75,51 @@ pub(crate) fn is_asked(protocol: &str, path: &str) -> bool {
     matches!(protocol, PROTOCOL | FORMER_PROTOCOL) && path.starts_with(PATH)
 }
 
+/// Returns the name of the client whose request is `active`, if it may have tunnels, beside what lets it in and what carries its packets.
+fn client<'a>(
+    active: &mut ActiveRequest,
+    virtual_hosts: &'a VirtualHosts,
+    gateway: &'a Shared,
+) -> Result<(&'a ForwardProxy, &'a Tunnels, String), Denied> {
+    let both = virtual_hosts.proxy.as_ref().zip(gateway.tunnels.as_ref());
+    let (proxy, tunnels) = both.ok_or(Denied::Closed)?;
+    let name = name_of(proxy, &active.peer, active.request.headers()).ok_or(Denied::Unknown)?;
+    active.entry.user(Some(name.clone()));
+    Ok((proxy, tunnels, name))
+}
+
+/// Returns true if a plain CONNECT request is that of a TCP flow of a tunnel.
+pub(crate) fn is_flow(active: &ActiveRequest) -> bool {
+    server::is_marked(active.request.headers())
+}
+
+/// Serves the request of a TCP flow of a tunnel: it leads where packets of the tunnel would.
+pub(crate) async fn serve_flow(mut active: Box<ActiveRequest>) {
+    let (virtual_hosts, gateway) = (active.virtual_hosts.clone(), active.peer.gateway.clone());
+    let (proxy, tunnels, name) = match client(&mut active, &virtual_hosts, &gateway) {
+        Ok(client) => client,
+        Err(denied) => return active.deny(denied).await,
+    };
+    let Some(destination) = server::destination(&active.request) else {
+        return active.deny(Denied::Nonsense).await;
+    };
+    let address = destination.ip();
+    if !tunnels.server.takes_flows_to(address) || !proxy.reach.allows_by(address, &tunnels.routes) {
+        return active.deny(Denied::Destination).await;
+    }
+    let Some(_place) = place(&mut active, Some(&name)).await else { return };
+    let patience = virtual_hosts.timeouts.tunnel.max(LEAST_PATIENCE);
+    let connecting = proxy.connector.connect_to(destination);
+    lead(active, connecting, patience).await;
+}
+
 /// Serves a request for a tunnel.
 pub(crate) async fn serve(mut active: Box<ActiveRequest>) {
     let (virtual_hosts, gateway) = (active.virtual_hosts.clone(), active.peer.gateway.clone());
-    let (Some(proxy), Some(tunnels)) = (&virtual_hosts.proxy, &gateway.tunnels) else {
-        return active.deny(Denied::Closed).await;
+    let (proxy, tunnels, name) = match client(&mut active, &virtual_hosts, &gateway) {
+        Ok(client) => client,
+        Err(denied) => return active.deny(denied).await,
     };
-    let Some(name) = name_of(proxy, &active.peer, active.request.headers()) else {
-        return active.deny(Denied::Unknown).await;
-    };
-    active.entry.user(Some(name.clone()));
     let Some(_place) = place(&mut active, Some(&name)).await else { return };
     let Some(receive) = active.receive.take() else { return };
     let peer = active.peer.clone();

@@ -24,6 +24,16 @@ pub(crate) const fn is_asked(_protocol: &str, _path: &str) -> bool {
     false
 }
 
+/// No flow is of a tunnel.
+pub(crate) const fn is_flow(_active: &ActiveRequest) -> bool {
+    false
+}
+
+/// Refuses.
+pub(crate) async fn serve_flow(active: Box<ActiveRequest>) {
+    serve(active).await;
+}
+
 /// Refuses.
 pub(crate) async fn serve(mut active: Box<ActiveRequest>) {
     active.deny(Denied::Closed).await;

@@ -1,5 +1,6 @@
 //! Going through the gateway: who may, where to, and the tunnels of CONNECT (RFC 9114 §4.4).
 
+use crate::connect_ip;
 use crate::connection::Peer;
 use crate::destination_policy::host_and_port;
 use crate::quota::Permit;
@@ -123,11 +124,25 @@ pub(crate) async fn place(active: &mut ActiveRequest, name: Option<&str>) -> Opt
 
 /// Serves a CONNECT request.
 pub(crate) async fn serve(mut active: Box<ActiveRequest>) {
+    if connect_ip::is_flow(&active) {
+        return connect_ip::serve_flow(active).await;
+    }
     let (virtual_hosts, authority) =
         (active.virtual_hosts.clone(), active.request.uri().authority().cloned());
     let Some(admitted) = admit(&mut active, &virtual_hosts, authority.as_ref()).await else { return };
+    let connecting = admitted.proxy.connector.connect(&admitted.host, admitted.port);
+    let patience = virtual_hosts.timeouts.tunnel;
+    lead(active, connecting, patience).await;
+}
+
+/// Leads a tunnel to the host that `connecting` reaches, until nothing moved for `patience`, or tells the client why not.
+pub(crate) async fn lead(
+    mut active: Box<ActiveRequest>,
+    connecting: impl Future<Output = io::Result<TcpStream>>,
+    patience: Duration,
+) {
     let connected = tokio::select! {
-        connected = admitted.proxy.connector.connect(&admitted.host, admitted.port) => connected,
+        connected = connecting => connected,
         () = active.gone.wait() => {
             return active.reply.abort(Code::H3_REQUEST_CANCELLED);
         }
@@ -151,7 +166,7 @@ pub(crate) async fn serve(mut active: Box<ActiveRequest>) {
     }
     let gateway = active.peer.gateway.clone();
     let _open = gateway.metrics.tunnel();
-    carry(&mut active, receive, stream).await;
+    carry(&mut active, receive, stream, patience).await;
 }
 
 /// The time of the latest activity in either direction of a tunnel.
@@ -190,12 +205,12 @@ enum Broken {
 }
 
 /// Carries bytes both ways until both ends are done, one breaks off, or nothing moves for too long.
-async fn carry(active: &mut ActiveRequest, mut receive: Receive, stream: TcpStream) {
+async fn carry(active: &mut ActiveRequest, mut receive: Receive, stream: TcpStream, patience: Duration) {
     // A connection that is given up is reset, which only dropping it without a goodbye does (RFC 9114 §4.4).
     let abrupt = |stream: &TcpStream| drop(stream.set_zero_linger());
     let (mut read, mut write) = stream.into_split();
     let activity = Activity::new();
-    let (patience, unwanted) = (active.virtual_hosts.timeouts.tunnel, active.gone.clone());
+    let unwanted = active.gone.clone();
     let mut uploaded = 0;
     let ended = {
         let up = upwards(&mut receive, &mut write, &activity, &mut uploaded);

@@ -24,5 +24,6 @@ pub mod qlog;
 pub mod run;
 pub mod sessions;
 pub mod signals;
+pub mod splice;
 pub mod tls;
 pub mod transport;

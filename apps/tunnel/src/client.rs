@@ -2,13 +2,15 @@
 
 use crate::capsule::Capsule;
 use crate::device::AsyncDevice;
+use crate::lane::{Lane, Output, Requests, TcpLane};
 use crate::order::Ordering;
 use crate::outbound::Outbound;
 use crate::prefix::Prefix;
-use crate::server::{ORDER, PATH, PROTOCOL};
+use crate::server::{ORDER, PATH, PROTOCOL, TCP};
 pub use crate::session::Ended;
 use crate::session::{Arrived, Inbound};
 use bytes::Bytes;
+use http::header::AUTHORIZATION;
 use http::{HeaderValue, Request, StatusCode};
 use hvq_emulation::tun::packet::Header;
 use hvq_h3::client::{Client as Http, RequestError};
@@ -72,11 +74,14 @@ pub struct Client {
     addresses: Vec<Prefix>,
     routes: Vec<Prefix>,
     tasks: JoinSet<()>,
+    /// The requests for streams of TCP flows, if the server takes them.
+    requests: Option<Requests>,
 }
 
 impl Client {
     /// Asks the server at the other end of `connection`, which `authority` names, for a tunnel, and waits until it has said
-    /// which addresses and routes there are. Without `token`, the client's certificate says who it is.
+    /// which addresses and routes there are. Without `token`, the client's certificate says who it is. With `lane` on, TCP flows
+    /// ride streams of their own if the server takes them.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -84,15 +89,17 @@ impl Client {
         connection: hvq::Connection,
         authority: &str,
         token: Option<&str>,
+        lane: TcpLane,
     ) -> Result<Self, ClientError> {
         // Packets come once there are addresses: the time until then is enough to try what the paths carry.
         connection.expect_datagrams(usize::MAX);
         let datagrams = Datagrams::new(connection.clone());
         let settings = Settings { tunnels: Tunnels::Taken, ..Settings::default() };
-        let http = Http::new(connection.clone(), settings).await.map_err(RequestError::from)?;
+        let http = Arc::new(Http::new(connection.clone(), settings).await.map_err(RequestError::from)?);
         let mut tasks = JoinSet::new();
         tasks.spawn(http.watch());
-        let (response, send, receive) = http.tunnel(&request(authority, token)?, PROTOCOL).await?;
+        let request = request(authority, token, lane)?;
+        let (response, send, receive) = http.tunnel(&request, PROTOCOL).await?;
         match response.status() {
             status if status.is_success() => {}
             // RFC 9220 §3: a protocol that is not known.
@@ -106,13 +113,17 @@ impl Client {
             true => Ordering::Numbered,
             false => Ordering::Plain,
         };
+        let takes_flows = lane == TcpLane::On && response.headers().contains_key(TCP);
+        let authorization = request.headers().get(AUTHORIZATION).cloned();
+        let requests = takes_flows.then(|| Requests::new(http.clone(), authorization));
         let (piece, pieces) = mpsc::channel(PIECES);
         let (capsule, capsules) = mpsc::channel(PIECES);
         tasks.spawn(read(receive, piece, http));
         tasks.spawn(write(send, capsules));
         let outbound = Arc::new(Outbound::new(connection.clone(), id, capsule, ordering));
         let inbound = Inbound::new(connection, own, pieces);
-        let mut client = Self { outbound, inbound, addresses: Vec::new(), routes: Vec::new(), tasks };
+        let mut client =
+            Self { outbound, inbound, addresses: Vec::new(), routes: Vec::new(), tasks, requests };
         timeout(PATIENCE, client.settle()).await.map_err(|_| ClientError::NoAddress)??;
         Ok(client)
     }
@@ -140,18 +151,24 @@ impl Client {
         &self.routes
     }
 
+    /// Returns true if TCP flows ride streams of their own.
+    pub fn has_tcp_lane(&self) -> bool {
+        self.requests.is_some()
+    }
+
     /// Carries packets between the tunnel and `device` until one of them ends; returns why.
     pub async fn run(mut self, device: AsyncDevice) -> ClientError {
+        let device = Arc::new(device);
+        let mut lane = self.requests.take().map(|requests| {
+            let behind = device.clone();
+            let output: Output = Arc::new(move |packet: &[u8]| hand(&behind, packet));
+            Lane::new(self.addresses.clone(), requests, output)
+        });
         let mut buffer = vec![0; 65_535];
         loop {
             tokio::select! {
                 read = device.receive(&mut buffer) => match read {
-                    Ok(size) => {
-                        let packet = buffer.get(..size).unwrap_or_default();
-                        if let Some(answer) = self.outbound.send(packet, Header::read(packet).as_ref()) {
-                            answer_to(&device, &answer);
-                        }
-                    }
+                    Ok(size) => self.forward(buffer.get(..size).unwrap_or_default(), lane.as_mut(), &device),
                     Err(error) => return error.into(),
                 },
                 arrived = self.inbound.next() => match arrived {
@@ -161,29 +178,56 @@ impl Client {
                     }
                     Err(ended) => return ended.into(),
                 },
+                unplaced = ended(lane.as_mut()) => if let Some(syn) = unplaced {
+                    self.forward(&syn, None, &device);
+                },
                 Some(_) = self.tasks.join_next() => {}
             }
         }
     }
+
+    /// Sends a packet of a program on: to `lane`, if that takes it, or else as it is.
+    fn forward(&self, packet: &[u8], lane: Option<&mut Lane>, device: &AsyncDevice) {
+        let header = Header::read(packet);
+        if let (Some(lane), Some(header)) = (lane, &header)
+            && lane.take(packet, header)
+        {
+            return;
+        }
+        if let Some(answer) = self.outbound.send(packet, header.as_ref()) {
+            hand(device, &answer);
+        }
+    }
+}
+
+/// Waits for the end of a flow of `lane`; without end if there is none.
+async fn ended(lane: Option<&mut Lane>) -> Option<Vec<u8>> {
+    match lane {
+        Some(lane) => lane.ended().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Asks for all addresses and protocols (RFC 9484 §3).
-fn request(authority: &str, token: Option<&str>) -> Result<Request<()>, http::Error> {
+fn request(authority: &str, token: Option<&str>, lane: TcpLane) -> Result<Request<()>, http::Error> {
     let mut request = Request::builder()
         .uri(format!("https://{authority}{PATH}*/*/"))
         .header("capsule-protocol", "?1")
         .header(ORDER, "?1");
+    if lane == TcpLane::On {
+        request = request.header(TCP, "?1");
+    }
     if let Some(token) = token {
         let mut token = HeaderValue::from_str(&format!("Bearer {token}"))?;
         // RFC 9204 §7.1.3: nobody ever keeps it in a table.
         token.set_sensitive(true);
-        request = request.header("authorization", token);
+        request = request.header(AUTHORIZATION, token);
     }
     request.body(())
 }
 
 /// Reads pieces from the stream of a tunnel, to its end. HTTP/3 goes on for as long as `_http` is there.
-async fn read(mut stream: Receiving, pieces: mpsc::Sender<Bytes>, _http: Http) {
+async fn read(mut stream: Receiving, pieces: mpsc::Sender<Bytes>, _http: Arc<Http>) {
     while let Ok(Some(data)) = poll_fn(|context| stream.poll_data(context)).await {
         if pieces.send(data).await.is_err() {
             break;
@@ -200,10 +244,10 @@ async fn write(mut stream: Sending, mut capsules: mpsc::Receiver<Bytes>) {
     }
 }
 
-/// Tells the sender of a packet, which is behind `device`, that it was too large.
-fn answer_to(device: &AsyncDevice, answer: &[u8]) {
-    if let Err(error) = device.send(answer) {
-        tracing::debug!(%error, "an answer is not taken");
+/// Hands a packet to the programs behind `device`, which may be without room for it.
+fn hand(device: &AsyncDevice, packet: &[u8]) {
+    if let Err(error) = device.send(packet) {
+        tracing::debug!(%error, "a packet is not taken");
     }
 }
 
@@ -217,9 +261,7 @@ fn deliver(device: &AsyncDevice, addresses: &[Prefix], packets: Vec<Bytes>) {
             tracing::debug!(?header, "a packet for somebody else is dropped");
             continue;
         }
-        if let Err(error) = device.send(&packet) {
-            tracing::debug!(%error, "a packet is not taken");
-        }
+        hand(device, &packet);
     }
 }
 
@@ -237,10 +279,12 @@ mod tests {
 
     #[test]
     fn a_request_asks_for_everything_and_keeps_its_token_out_of_tables() {
-        let request = request("gateway.example:443", Some("a-token")).unwrap();
+        let request = request("gateway.example:443", Some("a-token"), TcpLane::On).unwrap();
         assert_eq!(request.uri(), "https://gateway.example:443/.well-known/masque/ip/*/*/");
         let token = &request.headers()["authorization"];
         assert!(token == "Bearer a-token" && token.is_sensitive());
-        assert!(super::request("a", Some("a\nb")).is_err());
+        assert!(request.headers().contains_key(TCP));
+        assert!(super::request("a", Some("a\nb"), TcpLane::Off).is_err());
+        assert!(!super::request("a", None, TcpLane::Off).unwrap().headers().contains_key(TCP));
     }
 }

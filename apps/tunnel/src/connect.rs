@@ -1,6 +1,6 @@
 //! A tunnel for a command or for this machine: what `hvq tunnel connect` runs.
 
-use crate::{AsyncDevice, Client, MTU, Prefix};
+use crate::{AsyncDevice, Client, MTU, Prefix, TcpLane};
 use hvq::tls::Replay;
 use hvq::{ClientConfig, Connection, Dialed, Dialer, Endpoint, PathOptions};
 use hvq_emulation::tun::device::TunDevice;
@@ -35,6 +35,8 @@ pub struct Tunnel {
     pub paths: PathChoice,
     /// The token, if the server knows the client by one.
     pub token: Option<String>,
+    /// The use of streams for TCP flows.
+    pub lane: TcpLane,
     /// The source of packets.
     pub packets: Packets,
 }
@@ -94,6 +96,14 @@ impl Tunnel {
             .or_fail(Exit::Runtime, || "cannot set up the device".to_owned())?;
         let addresses = client.addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         console.detail(|| format!("* the tunnel is {name} with {addresses}"));
+        console.detail(|| {
+            match (self.lane, client.has_tcp_lane()) {
+                (_, true) => "* TCP flows ride streams",
+                (TcpLane::On, false) => "* TCP flows go as packets: the server offers no streams for them",
+                (TcpLane::Off, false) => "* TCP flows go as packets",
+            }
+            .to_owned()
+        });
         let code = match (source, &self.packets) {
             (Source::Command(namespaces), Packets::Command { command, .. }) => {
                 accompany(&runtime, &namespaces, client, device, command)?
@@ -131,7 +141,7 @@ impl Tunnel {
                 ProgramStatus::of(("tunnel", &peer), &paths, Some(&connection), manager.as_deref())
             })
         };
-        let client = Client::open(connection, &authority, self.token.as_deref())
+        let client = Client::open(connection, &authority, self.token.as_deref(), self.lane)
             .await
             .or_fail(Exit::Connection, || format!("no tunnel from {}", target.host))?;
         Ok((endpoint, client, control))

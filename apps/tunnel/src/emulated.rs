@@ -1,7 +1,7 @@
 //! A command whose packets cross emulated channels in a tunnel: both ends of it are here, and relays in between
 //! (`hvq run --scheduler`).
 
-use crate::{AsyncDevice, Client, Server, ServerOptions};
+use crate::{AsyncDevice, Client, Server, ServerOptions, TcpLane};
 use hvq::config::ChannelHint;
 use hvq::congestion::Algorithm;
 use hvq::{
@@ -120,7 +120,8 @@ async fn connect(
     for path in others {
         connection.open_path(path.clone()).await.or_fail(Exit::Connection, || "the tunnel".to_owned())?;
     }
-    let tunnel = Client::open(connection, HOST, Some(&token)).await?;
+    // The hosts are in the far namespace, and this process is not.
+    let tunnel = Client::open(connection, HOST, Some(&token), TcpLane::Off).await?;
     let device = AsyncDevice::new(near)?;
     tokio::spawn(async move {
         // The endpoints live as long as the tunnel.

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// connections, acknowledgements, name lookups, echo requests.
 const CONTROL: Priority = Priority { urgency: 1, incremental: false };
 /// The first bytes of an exchange: handshakes, requests, short answers.
-const SHORT: Priority = Priority { urgency: 2, incremental: false };
+pub(crate) const SHORT: Priority = Priority { urgency: 2, incremental: false };
 /// A transfer that has gone on for long.
 const BULK: Priority = Priority { urgency: 4, incremental: true };
 
@@ -40,22 +40,55 @@ impl Importance {
     pub fn of(&mut self, header: Option<&Header>, flow: Flow, size: usize, now: Duration) -> Priority {
         let Some(header) = header else { return Priority::DEFAULT };
         let exchange = self.exchanges.entry(flow).or_default();
-        if now.saturating_sub(exchange.last) > PAUSE {
-            exchange.bytes = 0;
-        }
-        exchange.last = now;
-        exchange.bytes = exchange.bytes.saturating_add(size);
+        exchange.add(size, now);
         let small = match header.transport {
             Transport::Tcp { flags, .. } => flags.opens() || flags.ends() || header.payload == 0,
             Transport::Icmp => header.payload < 200,
             _ => header.is_name_lookup(),
         };
-        match exchange.bytes {
-            _ if small => CONTROL,
+        if small { CONTROL } else { exchange.priority() }
+    }
+}
+
+impl Exchange {
+    /// Counts `size` bytes more, of the next exchange if there was a pause before `now`.
+    fn add(&mut self, size: usize, now: Duration) {
+        if now.saturating_sub(self.last) > PAUSE {
+            self.bytes = 0;
+        }
+        self.last = now;
+        self.bytes = self.bytes.saturating_add(size);
+    }
+
+    /// The priority of its latest bytes.
+    const fn priority(self) -> Priority {
+        match self.bytes {
             0..=SHORT_BYTES => SHORT,
             BULK_BYTES.. => BULK,
             _ => Priority::DEFAULT,
         }
+    }
+}
+
+/// Judges the bytes of one direction of a stream, which begins as a short exchange.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamImportance {
+    exchange: Exchange,
+    priority: Priority,
+}
+
+impl Default for StreamImportance {
+    fn default() -> Self {
+        Self { exchange: Exchange::default(), priority: SHORT }
+    }
+}
+
+impl StreamImportance {
+    /// Counts `size` bytes that move at `now`; returns the priority of the stream if it is another from here on.
+    pub(crate) fn moved(&mut self, size: usize, now: Duration) -> Option<Priority> {
+        self.exchange.add(size, now);
+        let before = std::mem::replace(&mut self.priority, self.exchange.priority());
+        (before != self.priority).then_some(self.priority)
     }
 }
 
@@ -89,6 +122,18 @@ mod tests {
         assert_eq!(urgency(&header(Transport::Udp { ports: (5000, 53) }, 30), 58), 1, "a name");
         assert_eq!(urgency(&header(Transport::Icmp, 64), 84), 1, "ping");
         assert_eq!(urgency(&segment(24, 300), 340), 2, "a request");
+    }
+
+    #[test]
+    fn a_stream_is_told_of_a_priority_when_it_changes() {
+        let mut importance = StreamImportance::default();
+        let mut moved = |size, now| importance.moved(size, Duration::from_millis(now));
+        assert_eq!(
+            (moved(16_000, 0), moved(1_000, 1), moved(1_000, 2)),
+            (None, Some(Priority::DEFAULT), None)
+        );
+        assert_eq!((moved(1 << 20, 3), moved(1 << 20, 4)), (Some(BULK), None));
+        assert_eq!(moved(100, 1_000), Some(SHORT), "the next exchange");
     }
 
     #[test]

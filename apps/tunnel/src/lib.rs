@@ -5,6 +5,9 @@
 //! for, SYN, ACK, name lookups and short exchanges, and makes it urgent; [`order`] numbers packets by flow and puts
 //! them in order again.
 //!
+//! TCP flows end at both ends and ride a stream each, if the two agree by a field `hvq-tcp` ([`TcpLane`]): a flow is then not
+//! slowed by packets that overtake each other, and has the rates of all paths together.
+//!
 //! Closed by default: a [`server::Server`] has no token and no route unless it is given some.
 //!
 //! Requests ask for `connect-ip` (RFC 9484 §4.3). Clients of before asked for `connect-udp` with the same path, which servers
@@ -20,6 +23,7 @@ pub mod connect;
 pub mod device;
 pub mod emulated;
 pub mod importance;
+mod lane;
 pub mod order;
 mod outbound;
 pub mod prefix;
@@ -29,6 +33,7 @@ mod too_big;
 
 pub use client::{Client, ClientError};
 pub use device::AsyncDevice;
+pub use lane::TcpLane;
 pub use prefix::Prefix;
 pub use server::{Server, ServerOptions};
 

@@ -1,10 +1,12 @@
 //! The end of a tunnel that is asked for it.
 
 mod access;
+pub(crate) mod flows;
 mod leases;
 
 use crate::capsule::Capsule;
 use crate::device::AsyncDevice;
+use crate::lane::TcpLane;
 use crate::order::Ordering;
 use crate::outbound::Outbound;
 use crate::prefix::Prefix;
@@ -12,6 +14,8 @@ pub use crate::session::Ended;
 use crate::session::{Arrived, Inbound};
 pub use access::{ServerOptions, TooOpen};
 use bytes::Bytes;
+use flows::Flows;
+pub use flows::{TCP, destination, is_marked};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hvq::StreamId;
 use hvq_emulation::tun::packet::Header;
@@ -48,6 +52,7 @@ pub struct Server {
     options: ServerOptions,
     device: AsyncDevice,
     sessions: Mutex<Leases<Arc<Outbound>>>,
+    flows: Flows,
 }
 
 /// The addresses of one tunnel, free again when this is dropped.
@@ -128,6 +133,8 @@ pub struct Granted<'a> {
     lease: Lease<'a>,
     destinations: Destinations,
     ordering: Ordering,
+    /// The use of streams that both ends agree on.
+    lane: TcpLane,
     own: Flow,
     connection: hvq::Connection,
     capsules: mpsc::Receiver<Bytes>,
@@ -139,6 +146,9 @@ impl Granted<'_> {
         let mut head = Response::builder().header("capsule-protocol", "?1");
         if self.ordering == Ordering::Numbered {
             head = head.header(ORDER, "?1");
+        }
+        if self.lane == TcpLane::On {
+            head = head.header(TCP, "?1");
         }
         head.body(()).expect("the fields are constants")
     }
@@ -160,7 +170,7 @@ impl Server {
     /// A server of tunnels that end at `device`.
     pub fn new(options: ServerOptions, device: AsyncDevice) -> Arc<Self> {
         let sessions = Mutex::new(Leases::new(options.allotment));
-        Arc::new(Self { options, device, sessions })
+        Arc::new(Self { options, device, sessions, flows: Flows::default() })
     }
 
     /// Returns true if `request` asks for a tunnel.
@@ -247,6 +257,11 @@ impl Server {
         }
     }
 
+    /// Returns true if TCP flows may ride streams, to `address` among others by the rules for packets.
+    pub fn takes_flows_to(&self, address: IpAddr) -> bool {
+        self.options.lane == TcpLane::On && self.options.takes_flows_to(address)
+    }
+
     /// Answers a request that came over `connection`, whose datagrams are `datagrams`, and carries the packets of its tunnel
     /// to its end.
     async fn answer(
@@ -256,13 +271,17 @@ impl Server {
         datagrams: &Arc<Datagrams>,
     ) -> Result<(), SendError> {
         let Ok((request, mut sending, receiving)) = incoming.request(HEADERS).await else { return Ok(()) };
-        if !Self::is_asked(&request) {
+        let flow = destination(&request).filter(|_| self.options.lane == TcpLane::On);
+        if flow.is_none() && !Self::is_asked(&request) {
             return refuse(&mut sending, StatusCode::NOT_FOUND).await;
         }
         let Some(token) = self.options.token(request.headers()) else {
             tracing::info!(from = %connection.remote_address(), "a tunnel is refused: no token, or a wrong one");
             return refuse(&mut sending, StatusCode::UNAUTHORIZED).await;
         };
+        if let Some(destination) = flow {
+            return self.flows.serve(&self.options, destination, (sending, receiving)).await;
+        }
         let asked = Asked {
             fields: request.headers(),
             id: sending.id(),
@@ -307,7 +326,8 @@ impl Server {
             capsule.try_send(first.bytes()).expect("the channel is new and has room for more than two");
         }
         let connection = connection.clone();
-        Ok(Granted { server: self, lease, destinations, ordering, own, connection, capsules })
+        let lane = if is_marked(fields) { self.options.lane } else { TcpLane::Off };
+        Ok(Granted { server: self, lease, destinations, ordering, lane, own, connection, capsules })
     }
 
     /// Hands the packets of one tunnel to the device until it ends; returns why.

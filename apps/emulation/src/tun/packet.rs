@@ -35,6 +35,11 @@ impl TcpFlags {
         self.0 & 2 != 0
     }
 
+    /// Returns true if it acknowledges something: ACK.
+    pub const fn acknowledges(self) -> bool {
+        self.0 & 16 != 0
+    }
+
     /// Returns true if it ends the connection: FIN or RST.
     pub const fn ends(self) -> bool {
         self.0 & 5 != 0

@@ -158,6 +158,7 @@ pub(super) struct TunnelTable {
     pub(super) network: Option<u8>,
     pub(super) addresses_per_client: Option<NonZeroUsize>,
     pub(super) rest: Option<Text<Time>>,
+    pub(super) tcp_lane: Option<bool>,
 }
 
 /// A file that was read, with its text, which errors point into.

@@ -297,6 +297,8 @@ pub struct TunnelConfig {
     pub addresses_per_client: usize,
     /// The time that an address which was freed is given to no other client.
     pub rest: Duration,
+    /// Tells whether TCP flows may ride streams: the gateway then connects to hosts from its own address. Default: true.
+    pub tcp_lane: bool,
 }
 
 /// The limits that flags and environment set.

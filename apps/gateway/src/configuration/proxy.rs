@@ -139,6 +139,7 @@ pub(super) fn tunnel(
         network,
         addresses_per_client: per_client.map_or(ADDRESSES, NonZeroUsize::get),
         rest: written.and_then(|tunnel| tunnel.rest.as_ref()).map_or(REST, |rest| rest.0.0),
+        tcp_lane: written.and_then(|tunnel| tunnel.tcp_lane).unwrap_or(true),
     }))
 }
 

@@ -189,7 +189,10 @@ fn mistakes_about_clients_tunnels_workers_and_balancers_are_said_with_line_and_f
     }
     let config = place.load(&format!("{proxy}{tunnel}")).unwrap();
     let tunnel = config.tunnel.unwrap();
-    assert_eq!((tunnel.device.as_str(), tunnel.network), ("hvq0", 200));
+    assert_eq!((tunnel.device.as_str(), tunnel.network, tunnel.tcp_lane), ("hvq0", 200, true));
+    let packets_only = place
+        .load(&format!("{proxy}{tunnel}tcp_lane = false\n", tunnel = "[tunnel]\nroutes = ['10.0.0.0/8']\n"));
+    assert!(!packets_only.unwrap().tunnel.unwrap().tcp_lane);
 }
 
 #[test]

@@ -145,12 +145,25 @@ impl Filtered {
     /// # Errors
     /// [`io::ErrorKind::PermissionDenied`] if it may not be reached, [`io::ErrorKind::TimedOut`] if that takes too long.
     pub(crate) async fn connect(&self, host: &str, port: u16) -> io::Result<TcpStream> {
-        let connecting = async {
-            let stream = first_of(&self.reach.resolve(host, port).await?).await?;
-            stream.set_nodelay(true)?;
-            Ok(stream)
-        };
-        timeout(self.patience, connecting).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        self.in_time(async { first_of(&self.reach.resolve(host, port).await?).await }).await
+    }
+
+    /// Connects to `address`, which somebody else allowed.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] if that takes too long, and what the system says.
+    pub(crate) async fn connect_to(&self, address: SocketAddr) -> io::Result<TcpStream> {
+        self.in_time(TcpStream::connect(address)).await
+    }
+
+    async fn in_time(
+        &self,
+        connecting: impl Future<Output = io::Result<TcpStream>>,
+    ) -> io::Result<TcpStream> {
+        let connected = timeout(self.patience, connecting).await;
+        let stream = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
     }
 }
 

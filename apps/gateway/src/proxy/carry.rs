@@ -1,15 +1,12 @@
 //! Bytes between a local connection and a tunnel through the gateway.
 
 use crate::proxy::link::{Link, LinkError, Open};
-use bytes::{Bytes, BytesMut};
 use http::{Method, Request, StatusCode, Uri};
 use hvq_h3::Code;
 use hvq_h3::client::RequestError;
+use hvq_program::splice::splice;
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-
-/// Bytes that are read at a time.
-const CHUNK: usize = 64 << 10;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A tunnel through the gateway that is open, or the status that the gateway answered with instead.
 pub(crate) enum TunnelAnswer {
@@ -33,29 +30,8 @@ pub(crate) async fn tunnel(
 }
 
 /// Carries bytes both ways until both ends are done or one breaks off.
-pub(crate) async fn carry(local: impl AsyncRead + AsyncWrite + Unpin, open: Open) {
-    let Open { sending: mut send, receiving: mut receive, session: _session } = open;
-    let (mut read, mut write) = tokio::io::split(local);
-    let up = async {
-        let mut buffer = BytesMut::new();
-        loop {
-            buffer.reserve(CHUNK);
-            if read.read_buf(&mut buffer).await.map_err(|_| ())? == 0 {
-                return send.finish().await.map_err(|_| ());
-            }
-            let data: Bytes = buffer.split().freeze();
-            send.data(data).await.map_err(|_| ())?;
-        }
-    };
-    let down = async {
-        while let Some(mut data) = receive.data().await.map_err(|_| ())? {
-            write.write_all_buf(&mut data).await.map_err(|_| ())?;
-        }
-        write.shutdown().await.map_err(|_| ())
-    };
-    if tokio::try_join!(up, down).is_err() {
-        // What broke off must not look whole at the other end.
-        send.reset(Code::H3_REQUEST_CANCELLED);
-        receive.stop(Code::H3_REQUEST_CANCELLED);
-    }
+pub(crate) async fn carry(mut local: impl AsyncRead + AsyncWrite + Unpin, open: Open) {
+    let Open { sending, receiving, session: _session } = open;
+    // The local connection is closed with it.
+    let _ended = splice(&mut local, (sending, receiving), Code::H3_REQUEST_CANCELLED).await;
 }

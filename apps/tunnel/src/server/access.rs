@@ -1,6 +1,7 @@
 //! The access to a server of tunnels: the tokens of its clients, and the routes that it permits.
 
 use super::leases::Allotment;
+use crate::lane::TcpLane;
 use crate::prefix::Prefix;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -32,6 +33,7 @@ pub struct ServerOptions {
     pub(super) routes: Vec<Prefix>,
     network: (Ipv4Addr, Ipv6Addr),
     pub(super) allotment: Allotment,
+    pub(super) lane: TcpLane,
 }
 
 impl std::fmt::Debug for ServerOptions {
@@ -61,7 +63,7 @@ impl ServerOptions {
         if routes.is_empty() {
             return Err(TooOpen::NoRoute);
         }
-        Ok(Self { tokens, routes, network, allotment: Allotment::default() })
+        Ok(Self { tokens, routes, network, allotment: Allotment::default(), lane: TcpLane::Off })
     }
 
     /// For a program that lets clients in itself: whoever it grants a tunnel may send to `routes`. Nobody gets one by a token.
@@ -72,7 +74,12 @@ impl ServerOptions {
         if routes.is_empty() {
             return Err(TooOpen::NoRoute);
         }
-        Ok(Self { tokens: Vec::new(), routes, network, allotment: Allotment::default() })
+        Ok(Self { tokens: Vec::new(), routes, network, allotment: Allotment::default(), lane: TcpLane::Off })
+    }
+
+    /// Sets whether TCP flows may ride streams, which this process then connects to hosts. Default: off.
+    pub fn with_tcp_lane(self, lane: TcpLane) -> Self {
+        Self { lane, ..self }
     }
 
     /// Sets the limits of giving out addresses.
@@ -116,6 +123,14 @@ impl ServerOptions {
             IpAddr::V6(address) => u8::try_from(address.segments()[7]).ok()?,
         };
         self.addresses(host).contains(&address).then_some(host)
+    }
+
+    /// Returns true if a TCP flow may be connected to `destination`, by the rules for packets. Addresses by which this process
+    /// alone is reached are left out, since no packet from a tunnel would get there.
+    pub(super) fn takes_flows_to(&self, destination: IpAddr) -> bool {
+        let address = destination.to_canonical();
+        let here = address.is_loopback() || address.is_unspecified() || address.is_multicast();
+        !here && address != IpAddr::V4(Ipv4Addr::BROADCAST) && self.leads_to(address)
     }
 
     /// Returns true if packets may go to `destination`: somewhere on the routes, and to no other tunnel.
@@ -204,5 +219,21 @@ mod tests {
             assert!(options.leads_to(there.parse().unwrap()), "{there}");
         }
         assert!(!self::options().leads_to([192, 0, 2, 1].into()), "off the routes");
+        for nowhere in [
+            "127.0.0.1",
+            "0.0.0.0",
+            "::1",
+            "::",
+            "::ffff:127.0.0.1",
+            "::ffff:100.64.0.2",
+            "224.0.0.1",
+            "255.255.255.255",
+            "100.64.0.2",
+        ] {
+            assert!(!options.takes_flows_to(nowhere.parse().unwrap()), "{nowhere}");
+        }
+        assert!(
+            options.takes_flows_to([192, 0, 2, 1].into()) && options.takes_flows_to([100, 64, 0, 1].into())
+        );
     }
 }

@@ -38,6 +38,9 @@ pub(super) struct ConnectArguments {
     /// With a command: the name server that it asks, through the tunnel; may be repeated
     #[arg(long, value_name = "ADDRESS", requires = "command")]
     resolver: Vec<IpAddr>,
+    /// Carry TCP flows as packets, even where the server takes each on a stream of its own
+    #[arg(long)]
+    no_tcp_lane: bool,
     #[command(flatten)]
     transport: TransportArguments,
     /// A command whose only network is the tunnel; it needs no root where users may make namespaces
@@ -65,12 +68,14 @@ pub(super) fn run(arguments: &ConnectArguments, console: Console) -> Result<Exit
     let target = Target::parse(&arguments.url)?;
     let secrecy = arguments.transport.secrecy();
     let tls = tls::client(arguments.trust.trust(), &secrecy, &Resumption::default())?;
-    let transport = TransportConfig { datagram_queue: 256 << 10, ..arguments.transport.config() };
+    let mut transport = TransportConfig { datagram_queue: 256 << 10, ..arguments.transport.config() };
+    transport.streams.send_buffer = super::SEND_BUFFER;
     let tunnel = Tunnel {
         target,
         config: ClientConfig::new(tls, Arc::new(transport)),
         paths,
         token,
+        lane: super::lane(arguments.no_tcp_lane),
         packets: arguments.packets(),
     };
     tunnel.run(console).map(ExitCode::from)

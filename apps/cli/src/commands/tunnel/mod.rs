@@ -6,6 +6,7 @@ mod serve;
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Console;
 use clap::{Args, Subcommand};
+use hvq_tunnel::TcpLane;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -25,6 +26,8 @@ enum End {
     Serve(Box<serve::TunnelServeArguments>),
 }
 
+/// Bytes of a TCP flow that wait in its stream at least, before the transport has learned how much it carries.
+const SEND_BUFFER: usize = 512 << 10;
 /// The longest name of a device, in bytes.
 const LONGEST_DEVICE: usize = 15;
 
@@ -56,6 +59,11 @@ impl TokenArguments {
         let tokens = text.lines().map(str::trim).filter(|line| !line.is_empty());
         Ok(tokens.map(str::to_owned).collect())
     }
+}
+
+/// The use of streams for TCP flows, as of the flag `--no-tcp-lane`.
+fn lane(is_off: bool) -> TcpLane {
+    if is_off { TcpLane::Off } else { TcpLane::On }
 }
 
 /// Runs one end, and returns its exit code, or that of its command. There must be no other thread yet.

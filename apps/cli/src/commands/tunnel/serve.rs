@@ -39,6 +39,9 @@ pub(super) struct TunnelServeArguments {
     /// The name of the TUN device
     #[arg(long, value_name = "NAME", default_value = "hvq0", value_parser = super::device)]
     device: String,
+    /// Take TCP flows as packets only, from addresses of the tunnels: no host sees the address of this machine in their place
+    #[arg(long)]
+    no_tcp_lane: bool,
     #[command(flatten)]
     transport: TransportArguments,
 }
@@ -48,7 +51,8 @@ pub(super) fn run(arguments: &TunnelServeArguments, console: Console) -> Result<
     let network = End::far(NETWORK);
     let options =
         ServerOptions::new(arguments.tokens.read()?, arguments.route.clone(), (network.v4, network.v6))
-            .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+            .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?
+            .with_tcp_lane(super::lane(arguments.no_tcp_lane));
     let here = Namespace::current()?;
     let device = TunDevice::new(&here, &arguments.device).or_fail(Exit::Runtime, || {
         format!("cannot make the device {} (this needs root, or the capability NET_ADMIN)", arguments.device)
@@ -72,7 +76,8 @@ async fn serve(
     let (identity, publication) = identity(&arguments.identity)?;
     let tls = tls::server(identity, &arguments.transport.secrecy(), EarlyData::Off)?;
     let config = |facts: SocketFacts| {
-        let transport = TransportConfig { channels: facts.hints, ..arguments.transport.config() };
+        let mut transport = TransportConfig { channels: facts.hints, ..arguments.transport.config() };
+        transport.streams.send_buffer = super::SEND_BUFFER;
         ServerConfig::new(tls.clone(), Arc::new(logs.watch(transport)))
     };
     let endpoint = listen::bind(&arguments.listen, &arguments.channel, config)?;
