@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help dist wheel mutants prove memory admission fresh attacks chaos failover live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
+.PHONY: help dist wheel mutants prove memory admission fresh attacks chaos failover live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak tunnel lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +61,11 @@ failover: prepare-chaos ## fail one of two links in network namespaces a hundred
 	@echo "failover: building (a few minutes the first time), then about 2.5 hours"
 	@cargo build --release -p hvq-cli
 	@"$(TARGET)/release/hvq" lab failover $(or $(ARGS),--write docs/results/failover.md --figure data/failover.svg)
+
+tunnel: prepare-tunnel ## measure one flow and eight in a tunnel over two links in network namespaces, put the tables into docs/results
+	@echo "tunnel: building (a few minutes the first time), then about half an hour"
+	@cargo build --release -p hvq-cli
+	@scripts/tunnel.py "$(TARGET)/release/hvq" --write docs/results/tunnel.md $(ARGS)
 
 test: prepare-test ## format check, lints, documentation and all tests
 	@echo "test 1/4: format"

@@ -43,7 +43,7 @@ fn who_has_said_all_makes_no_pass_and_each_command_makes_one() {
     };
     let ping = |connection: &mut Connection, _: Instant| connection.force(Frame::Ping);
     let commands: [(&str, Command<'_>); 5] =
-        [("write", &write), ("finish", &finish), ("reset", &reset), ("advise", &advise), ("ping", &ping)];
+        [("write", &write), ("finish", &finish), ("reset", &reset), ("advise", &advise), ("a ping", &ping)];
     let (mut network, client) = quiet();
     for (name, command) in commands {
         let now = network.now;

@@ -172,11 +172,11 @@ fn a_hundred_thousand_streams_leave_nothing_behind() {
     for round in 0..100_000_u64 {
         let direction = if round % 2 == 0 { BIDI } else { UNI };
         let id = client.open(direction).expect("the peer returns credit");
-        client.write(id, b"ping").expect("room");
+        client.write(id, b"pong").expect("room");
         client.finish(id).expect("open");
         flush(&mut client, &mut server);
         assert_eq!(server.accept(direction), Some(id));
-        assert_eq!(read_all(&mut server, id), (b"ping".to_vec(), true));
+        assert_eq!(read_all(&mut server, id), (b"pong".to_vec(), true));
         if direction == BIDI {
             server.finish(id).expect("open");
         }
