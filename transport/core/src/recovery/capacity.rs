@@ -32,7 +32,7 @@ const RETURN_PATHS: usize = 4;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Burst {
     /// Its number.
-    number: u64,
+    number: u32,
     /// The time at which it began, if nothing was in flight then.
     idle_since: Option<Instant>,
     /// Bytes of it that left before the packet.
@@ -60,14 +60,15 @@ impl Passage {
     fn since_idle(&self, base: Base) -> Option<Stretch> {
         let sending = self.sent_at.since(self.burst.idle_since?);
         let bytes = (self.burst.ahead + self.bytes).saturating_sub(base.bytes);
-        self.stretch(bytes, sending, base.rtt).filter(|stretch| stretch.bytes >= LEAST_BYTES)
+        self.stretch(bytes, sending, base.rtt).filter(|stretch| u64::from(stretch.bytes) >= LEAST_BYTES)
     }
 
-    /// The stretch from `earlier`, of the same burst.
+    /// The stretch from `earlier`, of the same burst: a queue of others delayed both.
     fn since_earlier(&self, earlier: &Self) -> Option<Stretch> {
         let bytes = self.burst.ahead.saturating_sub(earlier.burst.ahead);
         let sending = self.sent_at.since(earlier.sent_at);
-        self.stretch(bytes, sending, earlier.rtt).filter(|stretch| stretch.bytes >= LONG_BYTES)
+        let stretch = self.stretch(bytes, sending, earlier.rtt)?;
+        (u64::from(stretch.bytes) >= LONG_BYTES).then_some(Stretch { is_steady: true, ..stretch })
     }
 
     /// A stretch of `bytes` that left within `sending`, the first of them with a round trip of `rtt`; `None` if the sender
@@ -75,7 +76,8 @@ impl Passage {
     fn stretch(&self, bytes: u64, sending: Duration, rtt: Duration) -> Option<Stretch> {
         let time = sending.saturating_add(self.rtt).saturating_sub(rtt);
         let is_spread = time >= sending.saturating_mul(2);
-        is_spread.then(|| Stretch { burst: self.burst.number, bytes, time, rate: rate(bytes, time) })
+        let (number, bytes) = (self.burst.number, u32::try_from(bytes).unwrap_or(u32::MAX));
+        is_spread.then(|| Stretch { burst: number, bytes, is_steady: false, rate: rate(bytes.into(), time) })
     }
 }
 
@@ -90,15 +92,28 @@ struct Base {
 /// Bytes of a burst that the bottleneck spread over a time, and the rate which that shows.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    burst: u64,
-    bytes: u64,
-    time: Duration,
+    burst: u32,
+    bytes: u32,
+    /// True if no queue of others can have made it: a shorter stretch of the burst shows the same, or its beginning waited, too.
+    is_steady: bool,
     rate: Bandwidth,
 }
 
-/// Returns true if `long` is longer than `short` by half.
-fn is_longer(long: &Stretch, short: &Stretch) -> bool {
-    long.bytes >= short.bytes.saturating_add(short.bytes / 2)
+impl Stretch {
+    /// Returns true if this is longer than `short` by half, and shows less than a quarter above its rate.
+    fn shows_the_same_as(&self, short: &Self) -> bool {
+        let [more, less] = [self, short].map(|stretch| u128::from(stretch.rate.bits_per_second()));
+        self.is_longer_than(short) && more * 4 < less * 5
+    }
+
+    /// Returns true if this is longer than `short` by half.
+    fn is_longer_than(&self, short: &Self) -> bool {
+        self.bytes >= short.bytes.saturating_add(short.bytes / 2)
+    }
+
+    fn time(&self) -> Duration {
+        self.rate.transmission_time(self.bytes as usize)
+    }
 }
 
 /// The rate at which `bytes` pass in `time`, which may have been a little longer.
@@ -141,7 +156,7 @@ impl Capacity {
         let continues = in_flight > 0 && self.last_sent.is_some_and(|last| now.since(last) <= PAUSE);
         if !continues {
             let idle_since = (in_flight == 0).then_some(now);
-            self.burst = Burst { number: self.burst.number + 1, idle_since, ahead: 0 };
+            self.burst = Burst { number: self.burst.number.wrapping_add(1), idle_since, ahead: 0 };
             self.began_with = sent;
         }
         self.last_sent = Some(now);
@@ -173,22 +188,22 @@ impl Capacity {
     fn growth(&self, longest: &Stretch) -> Option<Bandwidth> {
         self.undecided()?;
         let shortest = self.stretches().iter().min_by_key(|stretch| stretch.bytes)?;
-        let is_longer = is_longer(longest, shortest);
-        is_longer.then(|| rate(longest.bytes - shortest.bytes, longest.time.saturating_sub(shortest.time)))
+        let bytes = longest.bytes - shortest.bytes;
+        longest
+            .is_longer_than(shortest)
+            .then(|| rate(bytes.into(), longest.time().saturating_sub(shortest.time())))
     }
 
     /// The longest of the latest bursts, in bytes, if longer ones may show more: none of them that is longer by half than another
-    /// shows less than a quarter above the rate of that.
+    /// shows less than a quarter above the rate of that, nor a burst itself from its beginning on.
     ///
     /// A queue of others delays bursts of any length alike, so that a short one seems to have been spread by a narrow bottleneck.
     pub fn undecided(&self) -> Option<u64> {
         let stretches = self.stretches();
-        let agree = |long: &Stretch, short: &Stretch| {
-            let [more, less] = [long, short].map(|stretch| u128::from(stretch.rate.bits_per_second()));
-            is_longer(long, short) && more * 4 < less * 5
-        };
-        let is_decided = stretches.iter().any(|long| stretches.iter().any(|short| agree(long, short)));
-        stretches.iter().map(|stretch| stretch.bytes).max().filter(|_| !is_decided)
+        let is_decided =
+            |long: &Stretch| long.is_steady || stretches.iter().any(|short| long.shows_the_same_as(short));
+        let longest = stretches.iter().map(|stretch| u64::from(stretch.bytes)).max();
+        longest.filter(|_| !stretches.iter().any(is_decided))
     }
 
     /// The rate that bursts show, if that refutes `promised`: one shows less than half of it, or several a fifth less, by
@@ -218,7 +233,8 @@ impl Shown {
     fn note(&mut self, stretch: Stretch) {
         if let Some(known) = self.stretches.iter_mut().find(|known| known.burst == stretch.burst) {
             if known.bytes <= stretch.bytes {
-                *known = stretch;
+                let is_steady = known.is_steady || stretch.shows_the_same_as(known);
+                *known = Stretch { is_steady, ..stretch };
             }
             return;
         }
