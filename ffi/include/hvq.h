@@ -485,8 +485,9 @@ typedef struct hvq_transport_config {
     /// 1 tells the peer the hints about paths that it takes (docs/spec/path-hints.md), and believes its own where there are no
     /// others; 0 does neither.
     uint32_t path_hints;
-    /// 0.
-    uint32_t reserved;
+    /// The memory of paths that the endpoint keeps beyond a connection and begins later ones with (RFC 9959), in seconds; 0
+    /// neither keeps nor uses any.
+    uint32_t path_memory;
 } hvq_transport_config;
 
 /// Fills a configuration with the defaults. `size` is sizeof(hvq_transport_config).

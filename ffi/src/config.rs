@@ -199,8 +199,9 @@ pub struct hvq_transport_config {
     /// 1 tells the peer the hints about paths that it takes (docs/spec/path-hints.md), and believes its own where there are no
     /// others; 0 does neither.
     pub path_hints: u32,
-    /// 0.
-    pub reserved: u32,
+    /// The memory of paths that the endpoint keeps beyond a connection and begins later ones with (RFC 9959), in seconds; 0
+    /// neither keeps nor uses any.
+    pub path_memory: u32,
 }
 
 /// Fills a configuration with the defaults. `size` is sizeof(hvq_transport_config).

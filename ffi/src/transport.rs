@@ -11,8 +11,8 @@ use hvq_qlog::{Qlog, QlogOptions};
 use hvq_scheduler::{PathId, Policy};
 use hvq_transport::congestion::Algorithm;
 use hvq_transport::connection::{
-    ChannelHint, DatagramSizing, Dscp, EcnMarking, Greasing, Migration, Multipath, SchedulerFactory,
-    TransportConfig,
+    ChannelHint, DatagramSizing, Dscp, EcnMarking, Greasing, Migration, Multipath, PathMemory,
+    SchedulerFactory, TransportConfig,
 };
 use std::ffi::c_char;
 use std::sync::Arc;
@@ -86,8 +86,16 @@ unsafe impl Versioned for hvq_transport_config {
             aead_confidentiality: 0,
             aead_integrity: 0,
             path_hints: 1,
-            reserved: 0,
+            path_memory: path_memory(base.path_memory),
         }
+    }
+}
+
+/// Seconds of memory.
+fn path_memory(memory: PathMemory) -> u32 {
+    match memory {
+        PathMemory::Off => 0,
+        PathMemory::For(lifetime) => u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX),
     }
 }
 
@@ -232,7 +240,7 @@ unsafe fn add_channel(config: &mut TransportConfig, channel: &hvq_channel) -> Re
     let local = channel.local.decode()?;
     // SAFETY: the caller passes text or NULL.
     let congestion = unsafe { algorithm(channel.congestion) }?.map(Into::into);
-    config.channels.push(ChannelHint { local, hints: channel.hints.decode()?, congestion });
+    config.channels.push(ChannelHint { local, hints: channel.hints.decode()?, congestion, link: None });
     config.codepoints.push((local, dscp(channel.dscp)?));
     Ok(())
 }

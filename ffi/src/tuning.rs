@@ -7,7 +7,7 @@ use crate::guard;
 use crate::transport::{duration, is_on, wrong};
 use hvq_transport::connection::AckPolicy;
 use hvq_transport::connection::{
-    AckRequests, HintExchange, Preference, PreferredAddresses, Rotation, SpinBit, TransportConfig,
+    AckRequests, HintExchange, PathMemory, Preference, PreferredAddresses, Rotation, SpinBit, TransportConfig,
 };
 use hvq_transport::connection::{VersionChoice, Versions};
 use hvq_transport::crypto::one_rtt::AeadLimits;
@@ -35,6 +35,10 @@ pub(crate) unsafe fn apply(
     config.spin_bit = if is_on(given.spin_bit)? { SpinBit::Mostly } else { SpinBit::Never };
     config.ack_requests = if is_on(given.ack_requests)? { AckRequests::Exchanged } else { AckRequests::Off };
     config.path_hints = if is_on(given.path_hints)? { HintExchange::On } else { HintExchange::Off };
+    config.path_memory = match given.path_memory {
+        0 => PathMemory::Off,
+        seconds => PathMemory::For(Duration::from_secs(seconds.into())),
+    };
     config.acknowledge = acknowledgements(given)?;
     config.opening_datagrams =
         u8::try_from(given.opening_datagrams).map_err(|_| wrong("more than 255 datagrams to open a path"))?;

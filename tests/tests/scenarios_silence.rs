@@ -44,6 +44,7 @@ fn network() -> (Net, FourTuple) {
             local,
             hints,
             congestion: None,
+            link: None,
         }));
     }
     let mut net = Net::new(config.clone(), config, 1);

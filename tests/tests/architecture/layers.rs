@@ -14,7 +14,7 @@ const LAYERS: [&[&str]; 11] = [
     &["ranges", "slots"],
     &["wire"],
     &["crypto"],
-    &["recovery_token", "trace", "inspect"],
+    &["recovery_token", "trace", "inspect", "knowledge"],
     &["stream", "datagram", "recovery"],
     &["space"],
     &["congestion"],

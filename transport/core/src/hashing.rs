@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, Hash};
 pub type KeyedMap<K, V> = HashMap<K, V, ahash::RandomState>;
 
 /// A set that a peer cannot fill with colliding keys.
-pub type KeyedSet<K> = HashSet<K, ahash::RandomState>;
+pub(crate) type KeyedSet<K> = HashSet<K, ahash::RandomState>;
 
 /// Places that a map may keep for nothing: giving fewer back is not worth the work.
 const SPARE: usize = 64;

@@ -14,6 +14,7 @@ pub(crate) mod four_tuple;
 pub(crate) mod handshake;
 pub mod hashing;
 pub mod inspect;
+pub(crate) mod knowledge;
 pub mod memory;
 pub(crate) mod path;
 #[cfg(test)]

@@ -121,6 +121,56 @@ pub enum PathChange {
     Abandoned(u64),
 }
 
+/// A phase of Careful Resume (RFC 9959 §3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResumePhase {
+    /// The path of the initial window is compared with the saved one.
+    Reconnaissance,
+    /// More is in flight than the controller alone permits.
+    Unvalidated,
+    /// All of that left, and its acknowledgement is awaited.
+    Validating,
+    /// Congestion was met: less is in flight until it is resolved.
+    SafeRetreat,
+    /// Normal congestion control.
+    Normal,
+}
+
+/// The reason for a change of phase, by its name in draft-ietf-tsvwg-careful-resume-qlog where that has one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResumeTrigger {
+    /// An earlier connection's measurements were found.
+    Remembered,
+    /// There is more to send than the controller permits.
+    WindowLimited,
+    /// The last packet that may be in flight was sent.
+    LastUnvalidatedSent,
+    /// The first packet beyond the controller's window was acknowledged.
+    FirstUnvalidatedAcknowledged,
+    /// The last one was.
+    LastUnvalidatedAcknowledged,
+    /// More than a round trip has passed.
+    RttExceeded,
+    /// Too little was sent to learn from.
+    RateLimited,
+    /// The round-trip time is not the saved one.
+    RttNotValidated,
+    /// Packets were lost.
+    PacketLoss,
+    /// Packets were marked.
+    EcnCe,
+    /// The losses are resolved.
+    ExitRecovery,
+    /// The losses establish persistent congestion.
+    PersistentCongestion,
+    /// Other connections use what is remembered.
+    InUse,
+    /// The controller permits as much by itself.
+    WindowReached,
+    /// The saved measurements are too old.
+    Stale,
+}
+
 /// The progress of a handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HandshakeProgress {
@@ -215,6 +265,17 @@ pub enum TraceEvent<'a> {
         path: PathId,
         /// The metrics.
         metrics: PathMetrics,
+    },
+    /// Careful Resume entered another phase on a path (RFC 9959).
+    ResumeChanged {
+        /// The path.
+        path: PathId,
+        /// The phase.
+        phase: ResumePhase,
+        /// The reason.
+        trigger: ResumeTrigger,
+        /// The congestion window in bytes, as it is then.
+        window: usize,
     },
     /// Something became of a path.
     PathChanged {

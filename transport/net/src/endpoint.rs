@@ -266,6 +266,20 @@ impl Endpoint {
         .await;
     }
 
+    /// The knowledge of paths that connections left (rates, round trips, windows), as bytes for [`Self::add_knowledge`]: those of
+    /// the 64 paths used last. They are as private as session tickets.
+    pub fn knowledge(&self) -> Vec<u8> {
+        self.presence.shared.lock().core.knowledge()
+    }
+
+    /// Adds knowledge of paths that an earlier endpoint left, with which connections begin there
+    /// ([`TransportConfig::path_memory`](crate::TransportConfig::path_memory)). Returns the number of paths; `None` if `bytes` are
+    /// damaged or of another version: then none is added.
+    pub fn add_knowledge(&self, bytes: &[u8]) -> Option<usize> {
+        let now = self.presence.shared.now();
+        self.presence.shared.lock().core.add_knowledge(bytes, now)
+    }
+
     /// The addresses that the endpoint's sockets are bound to: first those of the options, in their order, then those
     /// bound for connections and paths.
     pub fn local_addrs(&self) -> Vec<SocketAddr> {

@@ -183,6 +183,7 @@ impl ChannelOptions {
             local,
             hints: self.hints,
             congestion: self.congestion.clone(),
+            link: None,
         })
     }
 }

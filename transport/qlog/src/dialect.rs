@@ -26,6 +26,7 @@ pub(crate) enum Name {
     MetricsUpdated,
     CongestionStateUpdated,
     PathUpdated,
+    CarefulResumePhaseUpdated,
     RttSampled,
     Warning,
 }
@@ -44,6 +45,7 @@ impl Dialect {
         match (self, name) {
             // Events of no schema of the IETF: what only a multipath connection knows.
             (_, Name::PathUpdated) => "hvq:path_updated",
+            (_, Name::CarefulResumePhaseUpdated) => "hvq:careful_resume_phase_updated",
             (_, Name::RttSampled) => "hvq:rtt_sampled",
             (_, Name::Warning) => "loglevel:warning",
             (Self::Qvis, Name::ConnectionStarted) => "connectivity:connection_started",

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use hvq_transport::PathId;
 use hvq_transport::crypto::keys::Level;
 use hvq_transport::error::{ConnectionError, Dropped};
-use hvq_transport::trace::{Growth, HandshakeProgress, PathChange, PathMetrics, Side, Subject};
+use hvq_transport::trace::{
+    Growth, HandshakeProgress, PathChange, PathMetrics, ResumePhase, ResumeTrigger, Side, Subject,
+};
 use hvq_transport::wire::frame::{FrameReader, Status};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -77,6 +79,15 @@ impl Translator {
                 on(*sent_on, Name::RttSampled, data)
             }
             Record::Metrics { path, metrics } => self.metrics(*path, metrics),
+            Record::Resume { path, phase, trigger, window } => {
+                let data = json!({
+                    "path_id": path.0,
+                    "new": phase_name(*phase),
+                    "state_data": { "congestion_window": window },
+                    "trigger": trigger_name(*trigger),
+                });
+                on(*path, Name::CarefulResumePhaseUpdated, data)
+            }
             Record::Path { path, change, addresses } => path_changed(*path, *change, *addresses),
             Record::Closed(error) => single(Name::ConnectionClosed, closed(error)),
         }
@@ -285,6 +296,38 @@ fn path_changed(path: PathId, change: PathChange, addresses: Option<(SocketAddr,
     data.insert("new".to_owned(), state.into());
     events.extend(on(path, Name::PathUpdated, Value::Object(data)));
     events
+}
+
+/// The name of a phase (draft-ietf-tsvwg-careful-resume-qlog-02).
+fn phase_name(phase: ResumePhase) -> &'static str {
+    match phase {
+        ResumePhase::Reconnaissance => "reconnaissance",
+        ResumePhase::Unvalidated => "unvalidated",
+        ResumePhase::Validating => "validating",
+        ResumePhase::SafeRetreat => "safe_retreat",
+        ResumePhase::Normal => "normal",
+    }
+}
+
+/// The name of a reason, from the same draft where it has one.
+fn trigger_name(trigger: ResumeTrigger) -> &'static str {
+    match trigger {
+        ResumeTrigger::Remembered => "remembered",
+        ResumeTrigger::WindowLimited => "congestion_window_limited",
+        ResumeTrigger::LastUnvalidatedSent => "last_unvalidated_packet_sent",
+        ResumeTrigger::FirstUnvalidatedAcknowledged => "first_unvalidated_packet_acknowledged",
+        ResumeTrigger::LastUnvalidatedAcknowledged => "last_unvalidated_packet_acknowledged",
+        ResumeTrigger::RttExceeded => "rtt_exceeded",
+        ResumeTrigger::RateLimited => "rate_limited",
+        ResumeTrigger::RttNotValidated => "rtt_not_validated",
+        ResumeTrigger::PacketLoss => "packet_loss",
+        ResumeTrigger::EcnCe => "ECN_CE",
+        ResumeTrigger::ExitRecovery => "exit_recovery",
+        ResumeTrigger::PersistentCongestion => "persistent_congestion",
+        ResumeTrigger::InUse => "in_use",
+        ResumeTrigger::WindowReached => "window_reached",
+        ResumeTrigger::Stale => "stale",
+    }
 }
 
 fn closed(error: &ConnectionError) -> Value {

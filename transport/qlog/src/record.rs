@@ -7,7 +7,8 @@ use hvq_transport::crypto::keys::Level;
 use hvq_transport::error::{ConnectionError, Dropped};
 use hvq_transport::time::Instant;
 use hvq_transport::trace::{
-    HandshakeProgress, PathChange, PathMetrics, Side, Subject, TraceEvent, TracedPacket, Tracer,
+    HandshakeProgress, PathChange, PathMetrics, ResumePhase, ResumeTrigger, Side, Subject, TraceEvent,
+    TracedPacket, Tracer,
 };
 use hvq_transport::wire::transport_parameters::TransportParameters;
 use std::net::SocketAddr;
@@ -35,6 +36,7 @@ pub(crate) enum Record {
     Lost { level: Level, path: PathId, number: u64, bytes: usize },
     Rtt { sent_on: PathId, acknowledged_over: PathId, rtt: Duration },
     Metrics { path: PathId, metrics: PathMetrics },
+    Resume { path: PathId, phase: ResumePhase, trigger: ResumeTrigger, window: usize },
     Path { path: PathId, change: PathChange, addresses: Option<(SocketAddr, SocketAddr)> },
     Closed(ConnectionError),
 }
@@ -87,6 +89,9 @@ impl Record {
                 Self::Rtt { sent_on: *sent_on, acknowledged_over: *acknowledged_over, rtt: *rtt }
             }
             TraceEvent::MetricsUpdated { path, metrics } => Self::Metrics { path: *path, metrics: *metrics },
+            TraceEvent::ResumeChanged { path, phase, trigger, window } => {
+                Self::Resume { path: *path, phase: *phase, trigger: *trigger, window: *window }
+            }
             TraceEvent::PathChanged { path, change, addresses } => {
                 Self::Path { path: *path, change: *change, addresses: *addresses }
             }

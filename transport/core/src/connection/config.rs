@@ -8,6 +8,7 @@ use crate::connection::paths::preferred::{Preference, PreferredAddresses};
 use crate::connection::queue_bound::QueueBound;
 use crate::crypto::one_rtt::AeadLimits;
 use crate::handshake::negotiation::Versions;
+use crate::knowledge::PathMemory;
 use crate::path::amplification::Amplification;
 use crate::path::dscp::Dscp;
 use crate::path::mtu::DatagramSizing;
@@ -41,12 +42,15 @@ pub struct ChannelHint {
     pub hints: Hints,
     /// The congestion control of these paths, if not that of the connection.
     pub congestion: Option<Congestion>,
+    /// The name of the link behind the address, at most 64 bytes: what is remembered of its paths is found by it in later
+    /// connections ([`TransportConfig::path_memory`]). `None` has it found by the IP address.
+    pub link: Option<Arc<str>>,
 }
 
 impl ChannelHint {
     /// `hints` about the paths from `local`, which are under the connection's congestion controller.
     pub fn new(local: SocketAddr, hints: Hints) -> Self {
-        Self { local, hints, congestion: None }
+        Self { local, hints, congestion: None, link: None }
     }
 }
 
@@ -136,6 +140,9 @@ pub struct TransportConfig {
     /// Tells whether the queue of a path that is quicker and narrower than others is bounded, whatever the policy and the
     /// controller do. Default: it is. Off, experiments have other transports' policies as their authors have them.
     pub queue_bound: QueueBound,
+    /// The memory of paths that the endpoint keeps beyond the connection: rates, round trips and windows, with which a later
+    /// connection begins on the same path (Careful Resume, RFC 9959). Default: for ten minutes.
+    pub path_memory: PathMemory,
     /// The number of full datagrams that the client sends to open a path, so that the server may answer with more than
     /// three before the address is validated (RFC 9000 §8.1); none where the hinted rate makes one take more than a
     /// millisecond. Default: 4.
@@ -184,6 +191,7 @@ impl TransportConfig {
             channels: Vec::new(),
             path_hints: HintExchange::On,
             queue_bound: QueueBound::On,
+            path_memory: PathMemory::default(),
             opening_datagrams: 4,
             segments: 64,
             aead_limits: None,
@@ -200,6 +208,11 @@ impl TransportConfig {
     /// The congestion control of paths from `local`.
     pub fn congestion_for(&self, local: SocketAddr) -> &Congestion {
         self.channel(local).and_then(|channel| channel.congestion.as_ref()).unwrap_or(&self.congestion)
+    }
+
+    /// The name of the link behind `local`, if it has one.
+    pub(crate) fn link_of(&self, local: SocketAddr) -> Option<&Arc<str>> {
+        self.channel(local).and_then(|channel| channel.link.as_ref())
     }
 
     fn channel(&self, local: SocketAddr) -> Option<&ChannelHint> {

@@ -36,7 +36,7 @@ pub use handshake::succession::Replay;
 pub use handshake::zero_rtt::{EarlyDataState, Resumption};
 pub use hvq_scheduler::Role;
 pub use lifecycle::Lifecycle;
-pub use new_token::TokenSource;
+pub(crate) use new_token::TokenSource;
 pub use paths::migration::{MigrateError, Migration, Moving};
 pub use paths::preferred::{Preference, PreferredAddresses};
 pub use queue_bound::QueueBound;
@@ -69,6 +69,7 @@ use std::time::Duration;
 
 pub(crate) use crate::connection::paths::multipath::IdChanges;
 pub use crate::handshake::negotiation::{VersionChoice, Versions};
+pub use crate::knowledge::PathMemory;
 pub use crate::path::dscp::{Dscp, DscpError};
 pub use crate::path::mtu::DatagramSizing;
 pub use crate::path::rotation::Rotation;

@@ -33,6 +33,7 @@ pub use race::{
 };
 pub use stats::{EndpointStats, SlotStats};
 
+use crate::connection::paths::knowledge;
 use crate::connection::paths::shared_bottleneck::SharedBottlenecks;
 use crate::connection::send::buffer_pool::BufferPool;
 use crate::connection::{Connection, Datagram, Event, FourTuple, Resumption, Step, Transmit};
@@ -53,6 +54,7 @@ use crate::endpoint::schedule::Schedule;
 use crate::endpoint::tokens::{ReceivedTokens, Server};
 use crate::endpoint::turns::Turns;
 use crate::hashing::{KeyedMap, shrink};
+use crate::knowledge::Knowledge;
 use crate::memory::MemoryQuota;
 use crate::stream::blocks::Blocks;
 use crate::time::{Deadline, Instant, TimerReason};
@@ -156,6 +158,8 @@ pub struct Endpoint {
     races: Races,
     /// The bytes that connections queue on channels that they share.
     accounts: SharedBottlenecks,
+    /// The measurements that connections left of their paths, for later ones.
+    knowledge: Knowledge,
     /// The bound of memory that connections hold together.
     memory: Arc<MemoryQuota>,
     /// The reviews of what connections hold of it, while it is short.
@@ -196,6 +200,7 @@ impl Endpoint {
             channels: Channels::default(),
             races: Races::default(),
             accounts: SharedBottlenecks::default(),
+            knowledge: Knowledge::default(),
             clients: Clients::new(&config),
             turns: Turns::default(),
             last_words: VecDeque::new(),
@@ -312,6 +317,19 @@ impl Endpoint {
         self.connections.keys().copied().filter(|handle| self.races.race_of(*handle).is_none())
     }
 
+    /// The knowledge of paths that connections left, as bytes that [`Self::add_knowledge`] takes: those of the 64 paths used last.
+    /// A client keeps them beside its session tickets, as private as these: they name networks that it was in.
+    /// [`EndpointConfig::epoch`] dates them; without it they mean nothing to another process.
+    pub fn knowledge(&self) -> Vec<u8> {
+        self.knowledge.to_bytes()
+    }
+
+    /// Adds knowledge of paths that an earlier endpoint left. Returns the number of paths; `None` if `bytes` are damaged or of
+    /// another version: then none is added. Paths that were measured after `now` are left out.
+    pub fn add_knowledge(&mut self, bytes: &[u8], now: Instant) -> Option<usize> {
+        self.knowledge.add_bytes(bytes, now + self.config.epoch)
+    }
+
     /// Returns the counters of datagrams that were ignored and of answers to strangers so far.
     pub fn stats(&self) -> &EndpointStats {
         &self.stats
@@ -357,7 +375,7 @@ impl Endpoint {
             if shares {
                 connection.learn_competition(&self.accounts, now);
             }
-            let step = connection.poll(now);
+            let step = knowledge::poll(connection, &mut self.knowledge, self.config.epoch, now);
             if shares {
                 connection.report_traffic(&mut self.accounts, now);
             }
@@ -417,7 +435,9 @@ impl Endpoint {
     /// Nothing is left of the connection.
     fn forget(&mut self, handle: ConnectionHandle) {
         self.clients.forget(handle);
-        self.connections.remove(&handle);
+        if let Some(mut connection) = self.connections.remove(&handle) {
+            knowledge::leave(&mut connection, &mut self.knowledge);
+        }
         shrink(&mut self.connections);
         self.tokens.end(handle);
         self.router.forget(handle);

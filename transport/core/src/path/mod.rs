@@ -2,6 +2,7 @@
 
 pub(crate) mod amplification;
 pub(crate) mod candidates;
+pub(crate) mod careful_resume;
 pub(crate) mod collapse;
 pub(crate) mod dscp;
 pub(crate) mod hints;
@@ -14,6 +15,7 @@ pub(crate) mod mtu;
 pub(crate) mod path;
 pub(crate) mod paths;
 pub(crate) mod recovery;
+pub(crate) mod remembered;
 pub(crate) mod remote_ids;
 pub(crate) mod rotation;
 pub(crate) mod route;

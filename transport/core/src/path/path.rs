@@ -5,6 +5,7 @@ use crate::path::collapse::Copies;
 use crate::path::dscp::Dscp;
 use crate::path::hints::{ChannelHints, Told};
 use crate::path::liveness::{Company, Liveness};
+use crate::path::remembered::Remembered;
 use crate::path::rotation::{Destination, Rotation};
 use crate::path::route::Route;
 use crate::path::shown::ShownRate;
@@ -162,6 +163,8 @@ pub struct Path {
     /// The bytes that other connections of this endpoint have queued on the channel.
     /// `None` while nobody keeps an account.
     others: Option<Box<Others>>,
+    /// The part in the endpoint's knowledge of paths.
+    pub(in crate::path) remembered: Remembered,
 }
 
 impl Path {
@@ -192,6 +195,7 @@ impl Path {
             opening_datagrams: 0,
             counters: PathCounters::default(),
             others: None,
+            remembered: Remembered::default(),
         }
     }
 
@@ -572,6 +576,7 @@ impl Path {
     pub fn on_migrated(&mut self, now: Instant) {
         // What is known about the channel holds for another address too: the application would say otherwise.
         self.follow_hints();
+        self.on_other_addresses();
         self.on_destination(now);
         self.spin.reset();
         self.pto.reset();

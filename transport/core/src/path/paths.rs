@@ -73,6 +73,8 @@ pub struct Paths {
     preferred: PreferredAddressState,
     /// True if the router has to be told about remote addresses.
     moved: bool,
+    /// The time at which the endpoint's knowledge last learned of them, in milliseconds that begin anew after 49 days.
+    learned_at: u32,
 }
 
 /// The connection IDs of a connection, at its start.
@@ -103,6 +105,7 @@ impl Paths {
             early_hints: EarlyHints::default(),
             lifecycles: Lifecycles::new(),
             moved: true,
+            learned_at: 0,
         }
     }
 
@@ -162,6 +165,21 @@ impl Paths {
     /// Open and lately abandoned paths.
     pub fn all(&self) -> impl Iterator<Item = &Path> {
         self.open.iter().chain(&self.abandoned)
+    }
+
+    /// Lately abandoned paths.
+    pub(crate) fn abandoned_mut(&mut self) -> impl Iterator<Item = &mut Path> {
+        self.abandoned.iter_mut()
+    }
+
+    /// Returns true once in every `interval`: the endpoint's knowledge learns of the paths.
+    pub(crate) fn is_learning_due(&mut self, interval: Duration, now: Instant) -> bool {
+        let now = now.since(Instant::ZERO).as_millis() as u32;
+        let is_due = u128::from(now.wrapping_sub(self.learned_at)) >= interval.as_millis();
+        if is_due {
+            self.learned_at = now;
+        }
+        is_due
     }
 
     /// IDs of the open paths, ascending.

@@ -2,6 +2,7 @@
 
 use crate::PathId;
 use crate::congestion::{LossSample, LostPacket, MarkSample, Sample, Sending, SpuriousSample};
+use crate::path::careful_resume::{ResumeSample, ResumeSignal};
 use crate::path::path::Path;
 use crate::recovery::ecn::EcnOutcome;
 use crate::recovery::persistent::Persistence;
@@ -10,6 +11,7 @@ use crate::recovery::reordering::Lateness;
 use crate::recovery::sent_packet::{Lost, SentPacket};
 use crate::space::sent::Acknowledged;
 use crate::time::Instant;
+use crate::trace::ResumeTrigger;
 use std::time::Duration;
 
 /// The evidence that a window was not used up for want of data (RFC 9002 §7.8).
@@ -22,6 +24,11 @@ pub enum Limited {
 }
 
 impl Limited {
+    /// Returns true if the packets have numbers of the path.
+    fn is_numbered(self) -> bool {
+        matches!(self, Self::ByRounds)
+    }
+
     fn holds(self, path: &Path, newest: &SentPacket) -> bool {
         match self {
             Self::ByRounds => !path.route.was_used_with(newest.number),
@@ -54,6 +61,10 @@ impl Path {
             let in_flight = self.sent.in_flight() + bytes;
             let app_limited = packet.delivery.app_limited;
             self.route.controller.on_sent(&Sending { now, bytes, in_flight, app_limited });
+            if self.route.careful_resume().is_some() {
+                let rtt = self.rtt().smoothed();
+                self.route.resume_sent(&packet, rtt, in_flight);
+            }
         }
         self.sent.on_sent(packet);
     }
@@ -107,6 +118,12 @@ impl Path {
                 || newest.is_some_and(|packet| limited.holds(self, packet)),
         };
         self.route.controller.on_acknowledged(&sample);
+        if self.route.careful_resume().is_some() {
+            let largest = newest.filter(|_| limited.is_numbered()).map(|packet| packet.number);
+            let (bytes, delivered) = (sample.bytes, self.route.rate.delivered());
+            let arrived = ResumeSample { bytes, largest, delivered, min_rtt: rtt.min() };
+            self.route.resume_acknowledged(arrived, self.sent.next_unused(), sample.in_flight, now);
+        }
         self.process_ecn(acknowledged, now);
         if self.route.controller.withholds() {
             self.route.rate.on_app_limited(self.sent.in_flight());
@@ -120,6 +137,7 @@ impl Path {
             self.counters.marked += marked;
             // RFC 9002 §7.1: the largest newly acknowledged packet dates the signal; the controller reacts once per round trip.
             if let Some(sent_at) = acknowledged.largest_sent_at() {
+                self.retreat(ResumeSignal { trigger: ResumeTrigger::EcnCe, sent_at }, now);
                 self.route.controller.on_ecn_ce(&MarkSample { now, sent_at });
             }
         }
@@ -140,8 +158,22 @@ impl Path {
         let in_flight = self.sent.in_flight();
         let cause = self.interruptions.on_lost(lost);
         let sample = LossSample { now, bytes: lost.bytes(), largest_sent_at, persistent, cause, in_flight };
+        if sample.bytes > 0 {
+            let trigger = match persistent {
+                Persistence::Persistent => ResumeTrigger::PersistentCongestion,
+                _ => ResumeTrigger::PacketLoss,
+            };
+            self.retreat(ResumeSignal { trigger, sent_at: largest_sent_at }, now);
+        }
         self.route.controller.on_lost(&sample);
         self.on_resolved(now);
+    }
+
+    /// Congestion shows by `signal`: what was begun with is not kept to.
+    fn retreat(&mut self, signal: ResumeSignal, now: Instant) {
+        if self.route.careful_resume().is_some() {
+            self.route.resume_congested(signal, self.sent.next_unused(), self.sent.in_flight(), now);
+        }
     }
 
     /// Follows a decrease of the bytes in flight: the estimate of the queue and the pacer are updated.

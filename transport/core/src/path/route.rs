@@ -4,6 +4,7 @@ use crate::Bandwidth;
 use crate::congestion::{Congestion, Controller};
 pub use crate::four_tuple::FourTuple;
 use crate::path::amplification::Amplification;
+use crate::path::careful_resume::{CarefulResume, ResumeChange, ResumeFlow, ResumeSample, ResumeSignal};
 use crate::path::mtu::{DatagramSizing, Discovery};
 use crate::path::validation::Validation;
 use crate::recovery::backlog::Backlog;
@@ -12,7 +13,10 @@ use crate::recovery::ecn::EcnValidation;
 use crate::recovery::pacing::Pacer;
 use crate::recovery::rate::RateSampler;
 use crate::recovery::reordering::Reordering;
+use crate::recovery::sent_packet::SentPacket;
 use crate::time::Instant;
+use crate::trace::ResumeTrigger;
+use smallvec::SmallVec;
 use std::time::Duration;
 
 /// The queue that a path of known rate may build at most, beside a few datagrams.
@@ -61,6 +65,8 @@ pub struct Route {
     guard: Option<RateGuard>,
     /// Packets below this number were in flight when the window was last used.
     used_below: u64,
+    /// Careful Resume, while it has anything to add to the controller.
+    resume: Option<Box<CarefulResume>>,
 }
 
 /// Keeps a path of known rate from building a queue, whatever its controller believes.
@@ -98,6 +104,7 @@ impl Route {
             since: 0,
             guard: None,
             used_below: 0,
+            resume: None,
         }
     }
 
@@ -127,6 +134,7 @@ impl Route {
     /// Another controller takes over, in its initial state.
     pub fn set_congestion(&mut self, congestion: Congestion) {
         self.controller = congestion.build(self.datagram_size);
+        self.resume = None;
         self.congestion = congestion;
     }
 
@@ -162,9 +170,10 @@ impl Route {
             base.map(|base| usize::try_from(carried(base)).unwrap_or(usize::MAX).saturating_add(beside));
     }
 
-    /// Bytes that may be in flight: what the controller allows and, on a path of known rate, what that carries.
+    /// Bytes that may be in flight: what the controller and Careful Resume allow and, on a path of known rate, what that carries.
     pub fn window(&self) -> usize {
         let window = self.controller.window();
+        let window = self.resume.as_ref().map_or(window, |resume| resume.window(window));
         self.guard.and_then(|guard| guard.flight).map_or(window, |flight| flight.min(window))
     }
 
@@ -206,10 +215,79 @@ impl Route {
         (ready > now).then_some(ready)
     }
 
-    /// Lets the pacer follow the controller: its own rate, or 1.25 windows a round trip of `rtt` (RFC 9002 §7.7).
+    /// Lets the pacer follow the controller: its own rate, or 1.25 windows a round trip of `rtt` (RFC 9002 §7.7); and Careful
+    /// Resume, if that is faster.
     pub fn pace(&mut self, rtt: Duration, now: Instant) {
         let window = self.controller.window();
         self.pacer.set_rate(self.controller.pacing_rate(), window, rtt, now);
+        let resumed = self.resume.as_ref().and_then(|resume| resume.pacing_rate(rtt));
+        if resumed > self.pacer.rate() {
+            self.pacer.set_rate(resumed, window, rtt, now);
+        }
+    }
+
+    /// Begins to resume what is known of the route.
+    pub fn resume(&mut self, resume: Option<CarefulResume>) {
+        self.resume = resume.map(Box::new);
+    }
+
+    /// Careful Resume, while it has anything to add.
+    pub fn careful_resume(&self) -> Option<&CarefulResume> {
+        self.resume.as_deref()
+    }
+
+    /// `left` bytes of what is remembered are not in flight on other connections.
+    pub fn grant(&mut self, left: u64, in_flight: usize, now: Instant) {
+        let flow = self.flow(in_flight, now);
+        if let Some(resume) = &mut self.resume {
+            resume.grant(left, flow);
+        }
+    }
+
+    /// `packet` left while the smoothed round-trip time is `rtt`, with which `in_flight` bytes are under way.
+    pub fn resume_sent(&mut self, packet: &SentPacket, rtt: Duration, in_flight: usize) {
+        let flow = self.flow(in_flight, packet.sent_at);
+        let number = packet.number;
+        let Some(resume) = &mut self.resume else { return };
+        if resume.granted() > 0 && flow.in_flight.saturating_add(flow.datagram_size) > flow.window {
+            // The controller's window is used up, however much more may be in flight (RFC 9002 §7.8).
+            self.used_below = self.used_below.max(number + 1);
+        }
+        resume.on_sent(number, packet.bytes, rtt, flow);
+    }
+
+    /// Packets arrived, after which `in_flight` bytes are; the next packet has the number `next`.
+    pub fn resume_acknowledged(&mut self, arrived: ResumeSample, next: u64, in_flight: usize, now: Instant) {
+        let flow = self.flow(in_flight, now);
+        let Some(resume) = &mut self.resume else { return };
+        resume.on_acknowledged(arrived, next, flow);
+        if resume.take_restart() {
+            self.controller = self.congestion.build(self.datagram_size);
+        }
+    }
+
+    /// The network shows congestion by `signal`; the next packet has the number `next`.
+    pub fn resume_congested(&mut self, signal: ResumeSignal, next: u64, in_flight: usize, now: Instant) {
+        let flow = self.flow(in_flight, now);
+        let Some(resume) = &mut self.resume else { return };
+        match signal.trigger {
+            ResumeTrigger::PersistentCongestion => resume.on_persistent_congestion(),
+            _ => resume.on_congestion(signal, next, flow),
+        }
+    }
+
+    /// Takes the changes of Careful Resume that nobody was told of, and returns whether what was remembered does not hold.
+    pub fn take_resume_changes(&mut self) -> (SmallVec<[ResumeChange; 4]>, bool) {
+        let Some(resume) = &mut self.resume else { return (SmallVec::new(), false) };
+        let taken = (resume.take_changes(), resume.take_refutation());
+        if resume.is_over() {
+            self.resume = None;
+        }
+        taken
+    }
+
+    fn flow(&self, in_flight: usize, now: Instant) -> ResumeFlow {
+        ResumeFlow { now, in_flight, window: self.controller.window(), datagram_size: self.datagram_size }
     }
 }
 

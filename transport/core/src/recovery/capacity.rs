@@ -206,6 +206,11 @@ impl Capacity {
         longest.filter(|_| !stretches.iter().any(is_decided))
     }
 
+    /// The number of bursts that the estimate is from, at most eight.
+    pub fn bursts(&self) -> u8 {
+        u8::try_from(self.stretches().len()).unwrap_or(u8::MAX)
+    }
+
     /// The rate that bursts show, if that refutes `promised`: one shows less than half of it, or several a fifth less, by
     /// which a radio may vary for a while.
     pub fn refutation(&self, promised: Bandwidth) -> Option<Bandwidth> {

@@ -224,6 +224,11 @@ impl RateSampler {
         self.capacity.undecided()
     }
 
+    /// The number of bursts that show it.
+    pub fn bursts(&self) -> u8 {
+        self.capacity.bursts()
+    }
+
     /// The rate of the bottleneck, if bursts show it to be less than `promised`.
     pub fn refutation(&self, promised: Bandwidth) -> Option<Bandwidth> {
         self.capacity.refutation(promised)

@@ -41,7 +41,7 @@ impl Holders {
 }
 
 /// The divisor of all slots that gives those which a group may take from itself within the patience of [`Tenure::Passing`].
-pub const RENEWAL: u32 = 4;
+pub(crate) const RENEWAL: u32 = 4;
 
 /// The time for which holders mean to keep their slots, which decides who gives way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +50,7 @@ pub enum Tenure {
     Lasting,
     /// Briefly, as for a handshake, which ends within a few round trips if both sides mean it. The oldest slot of the largest
     /// holder gives way; one held for longer than this gives way to everybody who holds no more. To its own group it gives way
-    /// at a bounded pace, a [`RENEWAL`]th of all slots in this time: a flood that replaces itself brings nothing but work.
+    /// at a bounded pace, a quarter of all slots in this time: a flood that replaces itself brings nothing but work.
     Passing(Duration),
 }
 

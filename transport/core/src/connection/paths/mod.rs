@@ -2,6 +2,7 @@
 
 pub(crate) mod failover;
 pub(crate) mod hints;
+pub(crate) mod knowledge;
 pub(crate) mod maintenance;
 pub(crate) mod migration;
 pub(crate) mod multipath;

@@ -1,0 +1,97 @@
+//! The exchange with the endpoint's knowledge of paths: what it says of a path that begins, and what it learns of those in use.
+
+use crate::PathId;
+use crate::connection::{Connection, Role, Step, TransportConfig};
+use crate::knowledge::{Knowledge, PathKey};
+use crate::path::path::Path;
+use crate::time::Instant;
+use crate::trace::{ResumePhase, ResumeTrigger, TraceEvent};
+use std::time::Duration;
+
+/// The time after which the endpoint learns again of a path in use.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// Polls `connection`, which first hears what the endpoint knows of its paths, and then tells what it measured. `epoch` is the
+/// time at the endpoint's first instant, by which the knowledge is dated.
+pub(crate) fn poll(
+    connection: &mut Connection,
+    knowledge: &mut Knowledge,
+    epoch: Duration,
+    now: Instant,
+) -> Step {
+    consult(connection, knowledge, epoch, now);
+    let step = connection.poll(now);
+    report(connection, knowledge, epoch, now);
+    step
+}
+
+/// Looks up the paths that begin, and has those that resume share what is remembered.
+fn consult(connection: &mut Connection, knowledge: &mut Knowledge, epoch: Duration, now: Instant) {
+    let Some(lifetime) = connection.config.path_memory.lifetime() else { return };
+    if !connection.paths.open().any(Path::asks_knowledge) {
+        return;
+    }
+    for id in connection.paths.ids() {
+        let Some(path) = connection.paths.get(id).filter(|path| path.asks_knowledge()) else { continue };
+        let key = key_of(path, &connection.config, connection.role);
+        let is_told_apart = is_unique(connection, id, &key);
+        let Some(path) = connection.paths.get_mut(id) else { continue };
+        if path.is_lookup_due() && !is_told_apart {
+            path.forgo_memory();
+        } else if path.is_lookup_due()
+            && path.remember(knowledge.get(&key, lifetime, now + epoch), lifetime, now)
+        {
+            let window = path.route.window();
+            let (phase, trigger) = (ResumePhase::Reconnaissance, ResumeTrigger::Remembered);
+            let event = TraceEvent::ResumeChanged { path: id, phase, trigger, window };
+            connection.observer.trace(&event, now);
+        }
+        path.claim_window(&key, knowledge, now);
+    }
+}
+
+/// Has the endpoint learn of its paths, if it is time; of all that are over it does.
+fn report(connection: &mut Connection, knowledge: &mut Knowledge, epoch: Duration, now: Instant) {
+    let Some(lifetime) = connection.config.path_memory.lifetime() else { return };
+    let is_over = !connection.lifecycle.is_open();
+    let is_due = is_over || connection.paths.is_learning_due(INTERVAL, now);
+    let (config, role) = (&connection.config, connection.role);
+    for path in connection.paths.open_mut() {
+        let (changes, is_refuted) = path.route.take_resume_changes();
+        for (phase, trigger) in changes {
+            let window = path.route.window();
+            let event = TraceEvent::ResumeChanged { path: path.id, phase, trigger, window };
+            connection.observer.trace(&event, now);
+        }
+        if is_refuted && path.is_known() {
+            knowledge.forget(&key_of(path, config, role));
+        }
+        if is_due || path.is_account_wrong() {
+            path.leave_knowledge(&key_of(path, config, role), knowledge, lifetime, now + epoch);
+        }
+        if is_over {
+            path.release_claim(knowledge);
+        }
+    }
+    for path in connection.paths.abandoned_mut().filter(|path| !path.is_without_memory()) {
+        path.leave_knowledge(&key_of(path, config, role), knowledge, lifetime, now + epoch);
+        path.release_claim(knowledge);
+    }
+}
+
+/// The connection is gone: it has nothing in flight.
+pub(crate) fn leave(connection: &mut Connection, knowledge: &mut Knowledge) {
+    connection.paths.open_mut().for_each(|path| path.release_claim(knowledge));
+    connection.paths.abandoned_mut().for_each(|path| path.release_claim(knowledge));
+}
+
+/// Returns true if no open path but `id` has `key`, for otherwise neither can be told from the other.
+fn is_unique(connection: &Connection, id: PathId, key: &PathKey) -> bool {
+    let is_same = |other: &Path| other.id != id && key_of(other, &connection.config, connection.role) == *key;
+    !connection.paths.open().any(is_same)
+}
+
+fn key_of(path: &Path, config: &TransportConfig, role: Role) -> PathKey {
+    let tuple = path.route.tuple;
+    PathKey::new(config.link_of(tuple.local), tuple.local.ip(), tuple.remote.ip(), role)
+}
