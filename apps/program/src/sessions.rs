@@ -1,14 +1,16 @@
-//! Session tickets in a file, so that the next run resumes.
+//! Session tickets in a file, and what was measured of paths in one beside it, so that the next run resumes.
 
 use crate::failure::{Exit, Failure, OrFail};
-use hvq::{SessionStore, SessionTicket};
+use hvq::{Endpoint, SessionStore, SessionTicket};
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// Tickets that are kept at most.
 const CAPACITY: usize = 16;
+/// Bytes of a file of paths that are read at most.
+const LARGEST: u64 = 1 << 16;
 
 /// Tickets, the oldest first, in a file of one line each: the server's name and the ticket in hexadecimal digits.
 #[derive(Debug)]
@@ -67,6 +69,33 @@ impl SessionStore for FileSessions {
             tracing::warn!(%error, "cannot write the session file");
             None
         })
+    }
+}
+
+/// The file of what was measured of paths, beside the `sessions`.
+fn paths_file(sessions: &Path) -> PathBuf {
+    let mut name = sessions.as_os_str().to_owned();
+    name.push(".paths");
+    name.into()
+}
+
+/// Gives `endpoint` what earlier runs measured of paths, beside the file of `sessions`.
+pub fn restore_knowledge(endpoint: &Endpoint, sessions: &Path) {
+    let file = paths_file(sessions);
+    let Ok(read) = fs::File::open(&file) else { return };
+    let mut bytes = Vec::new();
+    let known = read.take(LARGEST).read_to_end(&mut bytes).ok().and_then(|_| endpoint.add_knowledge(&bytes));
+    match known {
+        Some(paths) => tracing::debug!(paths, "paths are known"),
+        None => tracing::warn!("{} is no file of paths", file.display()),
+    }
+}
+
+/// Keeps what `endpoint` measured of paths, beside the file of `sessions`.
+pub fn keep_knowledge(endpoint: &Endpoint, sessions: &Path) {
+    let kept = create(&paths_file(sessions)).and_then(|mut file| file.write_all(&endpoint.knowledge()));
+    if let Err(error) = kept {
+        tracing::warn!(%error, "cannot write the file of paths");
     }
 }
 

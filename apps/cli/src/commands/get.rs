@@ -135,6 +135,7 @@ impl GetArguments {
             paths: network.paths.choice()?,
             replay,
             migrate_after: network.migrate_after,
+            sessions: self.resumption.session.clone(),
         })
     }
 

@@ -388,6 +388,9 @@ fn a_second_run_resumes_the_session_and_sends_its_request_early() {
         said(&output)
     };
     assert!(!get(&["--early-data"]).contains("resumed"));
+    let known = std::fs::read(place.file("session.paths")).expect("what was measured of paths is kept");
+    assert_eq!(known.first(), Some(&1), "the version of the form");
+    assert!(known.len() > 40, "a path was measured: {} bytes", known.len());
     let second = get(&["--early-data"]);
     assert!(second.contains("resumed, 0-RTT accepted"), "{second}");
     let third = get(&[]);

@@ -21,6 +21,7 @@ pub use target::Target;
 use crate::path_choice::PathChoice;
 use hvq::ClientConfig;
 use hvq::tls::Replay;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The settings of a client's connections.
@@ -34,4 +35,6 @@ pub struct Settings {
     pub replay: Replay,
     /// The time after which the first path moves to another port; `None` lets it stay.
     pub migrate_after: Option<Duration>,
+    /// The file of session tickets, beside which one keeps what was measured of paths.
+    pub sessions: Option<PathBuf>,
 }

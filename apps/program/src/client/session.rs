@@ -6,9 +6,11 @@ use super::target::Target;
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Console;
 use crate::paths::destination;
+use crate::sessions::{keep_knowledge, restore_knowledge};
 use hvq::{Connection, Destination, Dialed, Dialer, Endpoint, PathId};
 use hvq_h3::client::Client;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -20,6 +22,8 @@ const GOODBYE: Duration = Duration::from_millis(500);
 pub struct Session {
     target: Target,
     endpoint: Endpoint,
+    /// The file of session tickets.
+    sessions: Option<PathBuf>,
     /// The QUIC connection.
     pub(super) connection: Connection,
     /// The paths beside the first.
@@ -37,6 +41,9 @@ impl Session {
         let start = Instant::now();
         let config = &settings.config;
         let endpoint = Endpoint::client(&[])?;
+        if let Some(sessions) = &settings.sessions {
+            restore_knowledge(&endpoint, sessions);
+        }
         let approach = target.approach(&settings.paths).await?;
         for Destination { address, paths } in &approach.destinations {
             console.detail(|| format!("* connecting to {address} as {}", target.host));
@@ -54,7 +61,9 @@ impl Session {
         if let Some(time) = settings.migrate_after {
             migrate(&connection, time, console);
         }
-        Self::start(target, endpoint, connection, others, connect_time).await
+        let mut session = Self::start(target, endpoint, connection, others, connect_time).await?;
+        session.sessions.clone_from(&settings.sessions);
+        Ok(session)
     }
 
     async fn start(
@@ -67,7 +76,8 @@ impl Session {
         let http = Client::new(connection.clone(), hvq_h3::Settings::default()).await;
         let http = http.or_fail(Exit::Connection, || format!("no HTTP/3 with {}", target.host))?;
         let watching = tokio::spawn(http.watch());
-        Ok(Self { target: target.clone(), endpoint, connection, others, http, watching, connect_time })
+        let (target, sessions) = (target.clone(), None);
+        Ok(Self { target, endpoint, sessions, connection, others, http, watching, connect_time })
     }
 
     /// The QUIC connection.
@@ -89,6 +99,9 @@ impl Session {
         self.watching.abort();
         drop((self.http, self.connection));
         let _late = timeout(GOODBYE, self.endpoint.wait_idle()).await;
+        if let Some(sessions) = &self.sessions {
+            keep_knowledge(&self.endpoint, sessions);
+        }
     }
 }
 
