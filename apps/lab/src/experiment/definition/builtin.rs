@@ -40,6 +40,8 @@ const TEXTS: &[(&str, &str)] = texts![
     "price",
     "price-training",
     "request-response",
+    "revisited",
+    "revisited-downloads",
     "mobility",
 ];
 

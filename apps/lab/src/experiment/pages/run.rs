@@ -17,9 +17,12 @@ use hvq_emulation::steer::{Branch, Knowledge, Pair, Steered};
 use hvq_emulation::{Channel, ChannelSpec, Collapse, Direction, Probability, TraceError};
 use hvq_scheduler::{Bandwidth, Hints, PathId, Policy, Sharing};
 use hvq_transport::congestion::Algorithm;
-use hvq_transport::connection::{ChannelHint, FourTuple, HintExchange, Multipath, TransportConfig};
+use hvq_transport::connection::{
+    ChannelHint, FourTuple, HintExchange, Multipath, PathMemory, TransportConfig,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -167,7 +170,7 @@ impl PageRun {
     /// The network without its channels.
     fn net(&self) -> Result<Net, TraceError> {
         let mut net = Net::new(self.config(Side::Client)?, self.config(Side::Server)?, self.seed);
-        if self.manner.deployment == Deployment::Resumed {
+        if self.manner.deployment.resumes() {
             net.resume_sessions();
         }
         net.radio = Radio::Common;
@@ -198,8 +201,10 @@ impl PageRun {
         config.congestion = self.controller().into();
         config.multipath = Multipath::Off;
         config.queue_bound = self.scheme.queue_bound(side);
+        config.path_memory = self.manner.deployment.path_memory();
         if matches!(self.scheme, Scheme::Foreign(_)) && side == Side::Server {
             config.path_hints = HintExchange::Off;
+            config.path_memory = PathMemory::Off;
         }
         if self.scheme.has_paths() {
             config.multipath = Multipath::UpTo(PathId(3));
@@ -207,8 +212,26 @@ impl PageRun {
                 config.channels = self.guaranteed()?;
                 config.channels.extend(self.rumoured()?);
             }
+            if self.manner.deployment == Deployment::Revisited {
+                self.name_links(&mut config.channels);
+            }
         }
         Ok(config)
+    }
+
+    /// Names the links of all hosts in `channels`, for what is remembered of their paths. Here both interfaces of a host have one IP
+    /// address, by which they cannot be told apart.
+    fn name_links(&self, channels: &mut Vec<ChannelHint>) {
+        for wire in [0, 1] {
+            for address in self.servers(wire).into_iter().chain([Wire::addresses(wire).local]) {
+                let known = channels.iter().position(|channel| channel.local == address);
+                let index = known.unwrap_or(channels.len());
+                if known.is_none() {
+                    channels.push(ChannelHint::new(address, Hints::NONE));
+                }
+                channels[index].link = Some(address.to_string().into());
+            }
+        }
     }
 
     /// Returns the hints about eMBB at the client and where connections end that begin on URLLC; usually none.
@@ -227,9 +250,7 @@ impl PageRun {
     /// Returns the operator's guarantees of URLLC, by the addresses of all hosts; of eMBB nobody knows anything in
     /// advance.
     fn guaranteed(&self) -> Result<Vec<ChannelHint>, TraceError> {
-        let is_alone = self.manner.deployment == Deployment::Gateway
-            && !matches!(self.manner.background, Background::Bulk(_));
-        let shared = if is_alone { Sharing::Dedicated } else { Sharing::Endpoint };
+        let shared = if self.is_alone() { Sharing::Dedicated } else { Sharing::Endpoint };
         let hints = |direction| -> Result<Hints, TraceError> {
             let typical = self.channels.urllc.typical(direction)?;
             Ok(self.belief.of_urllc(Hints {
@@ -241,10 +262,22 @@ impl PageRun {
         };
         let down = hints(Direction::Down)?;
         let [urllc, _] = self.order.of([0, 1]);
-        let FourTuple { local, remote } = Wire::addresses(urllc);
-        let paths = Paths { first: Wire::addresses(urllc), second: None };
-        let mut servers = vec![remote];
-        if !is_alone {
+        let local = Wire::addresses(urllc).local;
+        let of_servers = self.servers(urllc).into_iter().map(|address| ChannelHint::new(address, down));
+        Ok([ChannelHint::new(local, hints(Direction::Up)?)].into_iter().chain(of_servers).collect())
+    }
+
+    /// Returns true if a single connection has the channels for itself.
+    fn is_alone(&self) -> bool {
+        self.manner.deployment == Deployment::Gateway
+            && !matches!(self.manner.background, Background::Bulk(_))
+    }
+
+    /// The addresses of all servers at the far end of `wire`.
+    fn servers(&self, wire: u16) -> Vec<SocketAddr> {
+        let paths = Paths { first: Wire::addresses(wire), second: None };
+        let mut servers = vec![paths.first.remote];
+        if !self.is_alone() {
             let flows = 0..self.manner.background.flows();
             servers.extend(flows.map(|index| paths.to_background(index).first.remote));
         }
@@ -253,8 +286,7 @@ impl PageRun {
             let numbers = domains.into_iter().flat_map(|domain| self.manner.deployment.servers(domain));
             servers.extend(numbers.map(|number| paths.to_domain(number).first.remote));
         }
-        let of_servers = servers.into_iter().map(|address| ChannelHint::new(address, down));
-        Ok([ChannelHint::new(local, hints(Direction::Up)?)].into_iter().chain(of_servers).collect())
+        servers
     }
 
     /// Puts the channels into `net`, two of them in the order of the run: handshakes are on the first.

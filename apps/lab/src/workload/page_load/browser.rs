@@ -28,7 +28,7 @@ enum Host {
     Domain(u32),
     /// The server of a background flow.
     Background(u32),
-    /// Any: the connection is there for the session that a later one resumes.
+    /// Any, or that of the domain if it was visited: the connection is there for the session that a later one resumes.
     Earlier(u32),
 }
 
@@ -93,7 +93,9 @@ impl Browser {
                 let servers = |(domain, objects)| manner.deployment.servers(domain).take(objects);
                 hosts.extend(domains.into_iter().flat_map(servers).map(Host::Domain));
             }
-            Deployment::Resumed => hosts.extend(domains.into_keys().map(Host::Earlier)),
+            Deployment::Resumed | Deployment::Revisited => {
+                hosts.extend(domains.into_keys().map(Host::Earlier));
+            }
             Deployment::Gateway => hosts.extend((1..manner.connections).map(Host::Gateway)),
             Deployment::Cold => {}
         }
@@ -121,6 +123,11 @@ impl Browser {
                 Background::Bulk(Direction::Down) => ENDLESS_DOWNLOAD,
             };
             browser.line(host).ask(RequestTarget::Background(first, priority));
+        }
+        if manner.deployment == Deployment::Revisited {
+            for object in &page.objects {
+                browser.line(Host::Earlier(object.domain)).ask(RequestTarget::Visit(object.id));
+            }
         }
         let apart =
             manner.deployment.lead().saturating_sub(SETTLED) / u32::try_from(hosts.len()).unwrap_or(u32::MAX);
@@ -217,6 +224,9 @@ impl Browser {
 
     fn paths_to(&self, host: Host) -> Paths {
         match host {
+            Host::Earlier(domain) if self.manner.deployment == Deployment::Revisited => {
+                self.paths.to_domain(domain)
+            }
             Host::Standing | Host::Earlier(_) => self.paths,
             Host::Domain(domain) => self.paths.to_domain(domain),
             Host::Background(flow) => self.paths.to_background(flow),
@@ -371,6 +381,7 @@ impl Browser {
             RequestTarget::Address(domain) if self.manner.deployment == Deployment::TcpTls => {
                 self.greet(Host::Domain(domain));
             }
+            RequestTarget::Visit(_) => {}
             RequestTarget::Address(domain) => self.errands.push(Errand::Connect(Host::Domain(domain))),
             RequestTarget::Background(part, priority) => {
                 let next = match part {

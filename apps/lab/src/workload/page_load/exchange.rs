@@ -70,7 +70,7 @@ pub(super) fn is_background(preliminary: Preliminary) -> bool {
 pub(super) const BACKGROUND: Priority = Priority { urgency: 7, incremental: true };
 
 /// The least that a request takes: its object's number.
-const LEAST: u64 = 4;
+pub(super) const LEAST: u64 = 4;
 
 /// The beginning of the request for `object`, of `size` bytes if that is enough for its number: all of it, unless it is an
 /// upload.

@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) enum RequestTarget {
     /// An object, by a request of so many bytes.
     Object(ObjectId, u64),
+    /// An object that an earlier visit loads.
+    Visit(ObjectId),
     /// The address of a domain.
     Address(u32),
     /// The exchange that goes before the first request of a connection.
@@ -177,6 +179,7 @@ impl Line {
             self.waiting.pop_front();
             let (object, size) = match wanted {
                 RequestTarget::Object(object, size) => (object, size),
+                RequestTarget::Visit(object) => (object, exchange::LEAST),
                 RequestTarget::Address(_) => (LOOKUP.object, LOOKUP.question),
                 RequestTarget::Greeting(asked) | RequestTarget::Background(asked, _) => {
                     (asked.object, asked.question)

@@ -19,7 +19,7 @@ use crate::world::wire::Wire;
 use crate::world::{Application, Net, Side};
 use browser::{Browser, Loss};
 use hvq_emulation::Direction;
-use hvq_transport::connection::{Connection, Event, FourTuple};
+use hvq_transport::connection::{Connection, Event, FourTuple, PathMemory};
 use hvq_transport::endpoint::ConnectionHandle;
 use hvq_transport::error::ConnectionError;
 use hvq_transport::time::Instant;
@@ -42,6 +42,9 @@ pub enum Deployment {
     /// At each domain, by a connection that begins with a name lookup and then resumes a session: requests go out as
     /// early data (RFC 9001 §4.6).
     Resumed,
+    /// Like [`Self::Resumed`], after an earlier visit that loaded all of the page: the endpoints remember what they measured of
+    /// the paths (RFC 9959).
+    Revisited,
     /// At each domain, by a connection that begins with a name lookup and what TCP and TLS 1.3 take: a round trip of
     /// small packets, and one that brings the certificates. The papers measured this (NSDI 2023, Table 2). The
     /// transport below is QUIC all the same: its own handshake was before the load.
@@ -53,7 +56,22 @@ pub enum Deployment {
 
 impl Deployment {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Gateway, Self::Cold, Self::Resumed, Self::TcpTls, Self::Http1];
+    pub const ALL: [Self; 6] =
+        [Self::Gateway, Self::Cold, Self::Resumed, Self::Revisited, Self::TcpTls, Self::Http1];
+
+    /// Returns true if connections resume sessions.
+    pub const fn resumes(self) -> bool {
+        matches!(self, Self::Resumed | Self::Revisited)
+    }
+
+    /// The memory that connections leave to later ones: none, unless it is about what an earlier visit left. The other deployments
+    /// are first visits, and connections that model TCP know nothing of each other.
+    pub const fn path_memory(self) -> PathMemory {
+        match self {
+            Self::Revisited => PathMemory::For(Duration::from_secs(600)),
+            _ => PathMemory::Off,
+        }
+    }
 
     /// Returns true if connections begin with the exchanges of TCP and TLS.
     pub const fn greets(self) -> bool {
@@ -67,6 +85,8 @@ impl Deployment {
         match self {
             Self::Gateway | Self::Cold => LEAD,
             Self::Resumed | Self::TcpTls | Self::Http1 => Duration::from_secs(12),
+            // Less than the idle timeout, after which the resolver's connection would be gone.
+            Self::Revisited => Duration::from_secs(24),
         }
     }
 
@@ -82,6 +102,7 @@ impl Deployment {
             Self::Gateway => "gateway",
             Self::Cold => "cold",
             Self::Resumed => "resumed",
+            Self::Revisited => "revisited",
             Self::TcpTls => "tcp-tls",
             Self::Http1 => "http1",
         }
