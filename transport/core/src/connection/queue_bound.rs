@@ -75,13 +75,13 @@ fn limit(view: &mut PathView, scarcity: u64, shown: Option<ShownRate>) {
     let most = match shown {
         Some(ShownRate { rate, undecided }) => {
             let queue = Duration::from_nanos((nanos(least) * WHOLE).div_ceil(scarcity));
-            // Twice the longest burst, too, as long as longer ones may show more.
             // As long as no queue shows, the path may carry more: its window doubles as in slow start. Round trips vary on
             // radios without one, but the variation of a quick path is its queue.
             let varied = view.rtt.variance.min(view.rtt.minimum / 2).max(queue / 2);
             let is_empty = view.rtt.latest <= view.rtt.minimum.saturating_add(varied);
             let time = if is_empty { view.rtt.minimum.saturating_mul(2) } else { view.rtt.minimum };
             let carried = rate.bytes_in(time.saturating_add(queue));
+            // Twice the longest burst, too, as long as longer ones may show more.
             let carried = carried.max(undecided.unwrap_or_default().saturating_mul(2));
             let carried = usize::try_from(carried).unwrap_or(usize::MAX);
             carried.saturating_add(UNACKNOWLEDGED * view.datagram_size)
