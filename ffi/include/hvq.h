@@ -398,13 +398,13 @@ typedef struct hvq_transport_config {
     uint32_t paths;
     /// The silence after which a connection ends (RFC 9000 §10.1), in nanoseconds; 0 for never.
     uint64_t idle_timeout;
-    /// The longest time that a handshake may take, in nanoseconds.
+    /// The longest time that a handshake may take, in nanoseconds; above 0.
     uint64_t handshake_timeout;
     /// The silence of the connection after which a PING is sent, in nanoseconds; 0 for none.
     uint64_t keep_alive;
     /// The silence of a path after which a PING is sent on it, in nanoseconds; 0 for none.
     uint64_t path_keep_alive;
-    /// The time for which a path may be validated before the attempt fails, in nanoseconds.
+    /// The time for which a path may be validated before the attempt fails, in nanoseconds; above 0.
     uint64_t validation_timeout;
     /// The initial flow control limit of the connection (RFC 9000 §18.2): the bytes that the peer may send ahead of
     /// reading, over all streams.

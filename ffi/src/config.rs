@@ -112,13 +112,13 @@ pub struct hvq_transport_config {
     pub paths: u32,
     /// The silence after which a connection ends (RFC 9000 §10.1), in nanoseconds; 0 for never.
     pub idle_timeout: u64,
-    /// The longest time that a handshake may take, in nanoseconds.
+    /// The longest time that a handshake may take, in nanoseconds; above 0.
     pub handshake_timeout: u64,
     /// The silence of the connection after which a PING is sent, in nanoseconds; 0 for none.
     pub keep_alive: u64,
     /// The silence of a path after which a PING is sent on it, in nanoseconds; 0 for none.
     pub path_keep_alive: u64,
-    /// The time for which a path may be validated before the attempt fails, in nanoseconds.
+    /// The time for which a path may be validated before the attempt fails, in nanoseconds; above 0.
     pub validation_timeout: u64,
     /// The initial flow control limit of the connection (RFC 9000 §18.2): the bytes that the peer may send ahead of
     /// reading, over all streams.

@@ -292,7 +292,9 @@ pub unsafe extern "C" fn hvq_endpoint_connect(
         let handle = started.map_err(|error| match error {
             ConnectError::Tls(error) => Failure::because(HVQ_ERR_TLS, error),
             error @ ConnectError::TooManyConnections => Failure::because(HVQ_ERR_LIMIT, error),
-            error @ ConnectError::NoCandidate => Failure::because(HVQ_ERR_ARGUMENT, error),
+            error @ (ConnectError::Config(_) | ConnectError::NoCandidate) => {
+                Failure::because(HVQ_ERR_ARGUMENT, error)
+            }
         })?;
         // SAFETY: the caller lets it be written.
         unsafe { guard::put(connection, handle.0) }

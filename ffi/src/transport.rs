@@ -14,14 +14,11 @@ use hvq_transport::connection::{
     ChannelHint, DatagramSizing, Dscp, EcnMarking, Greasing, Migration, Multipath, PathMemory,
     SchedulerFactory, TransportConfig,
 };
+use hvq_transport::stream::StreamLimits;
 use std::ffi::c_char;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{mem, ptr};
-
-/// Streams that may be permitted (RFC 9000 §4.6), and the largest number of the wire (§16).
-const MOST_STREAMS: u64 = 1 << 60;
-const MOST: u64 = (1 << 62) - 1;
 
 // SAFETY: the struct begins with its size and holds numbers, pointers and a function, for which zeros are NULL.
 unsafe impl Versioned for hvq_transport_config {
@@ -29,7 +26,7 @@ unsafe impl Versioned for hvq_transport_config {
 
     fn defaults() -> Self {
         let base = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
-        let (streams, sizing) = (base.streams, DatagramSizing::default());
+        let (streams, sizing) = (base.streams(), DatagramSizing::default());
         let DatagramSizing::Discover { most: max_datagram_size } = sizing else {
             unreachable!("the default")
         };
@@ -44,12 +41,12 @@ unsafe impl Versioned for hvq_transport_config {
             log: None,
             log_user: ptr::null_mut(),
             log_level: log::HVQ_LOG_INFO,
-            paths: paths_of(base.multipath),
-            idle_timeout: nanos(base.idle_timeout),
-            handshake_timeout: nanos(base.handshake_timeout),
-            keep_alive: base.keep_alive.map_or(0, nanos),
-            path_keep_alive: base.path_keep_alive.map_or(0, nanos),
-            validation_timeout: nanos(base.validation_timeout),
+            paths: paths_of(base.multipath()),
+            idle_timeout: nanos(base.idle_timeout()),
+            handshake_timeout: nanos(base.handshake_timeout()),
+            keep_alive: base.keep_alive().map_or(0, nanos),
+            path_keep_alive: base.path_keep_alive().map_or(0, nanos),
+            validation_timeout: nanos(base.validation_timeout()),
             max_data: streams.max_data,
             stream_data_bidi_local: streams.stream_data_bidi_local,
             stream_data_bidi_remote: streams.stream_data_bidi_remote,
@@ -58,8 +55,8 @@ unsafe impl Versioned for hvq_transport_config {
             max_streams_bidi: streams.max_streams_bidi,
             max_streams_uni: streams.max_streams_uni,
             send_buffer: streams.send_buffer as u64,
-            max_datagram_frame: base.max_datagram_frame,
-            datagram_queue: base.datagram_queue as u64,
+            max_datagram_frame: base.max_datagram_frame(),
+            datagram_queue: base.datagram_queue() as u64,
             fixed_datagram_size: 0,
             max_datagram_size: u32::try_from(max_datagram_size).unwrap_or(1452),
             segments: 1,
@@ -75,18 +72,18 @@ unsafe impl Versioned for hvq_transport_config {
             follow_preferred: 1,
             spin_bit: 1,
             ack_requests: 1,
-            opening_datagrams: base.opening_datagrams.into(),
-            ack_threshold: base.acknowledge.threshold,
-            ack_delay: nanos(base.acknowledge.max_delay),
-            ack_reordering: base.acknowledge.reordering,
+            opening_datagrams: base.opening_datagrams().into(),
+            ack_threshold: base.acknowledge().threshold,
+            ack_delay: nanos(base.acknowledge().max_delay),
+            ack_reordering: base.acknowledge().reordering,
             rotation_packets: 0,
             rotation_time: 0,
             rotation_idle: 0,
-            max_udp_payload: base.max_udp_payload,
+            max_udp_payload: base.max_udp_payload(),
             aead_confidentiality: 0,
             aead_integrity: 0,
             path_hints: 1,
-            path_memory: path_memory(base.path_memory),
+            path_memory: path_memory(base.path_memory()),
         }
     }
 }
@@ -133,7 +130,7 @@ pub(crate) unsafe fn read(pointer: *const hvq_transport_config) -> Result<Read, 
     let (scheduler, congestion) = unsafe { (scheduler_of(&given)?, algorithm(given.congestion)?) };
     let mut config = TransportConfig::new(scheduler);
     if let Some(congestion) = congestion {
-        config.congestion = congestion.into();
+        config.set_congestion(congestion.into());
     }
     set_times(&mut config, &given);
     set_limits(&mut config, &given)?;
@@ -145,10 +142,11 @@ pub(crate) unsafe fn read(pointer: *const hvq_transport_config) -> Result<Read, 
         // SAFETY: as above.
         unsafe { add_channel(&mut config, channel) }?;
     }
+    config.check().map_err(|error| Failure::because(HVQ_ERR_ARGUMENT, error))?;
     // SAFETY: as above.
     let qlog = unsafe { qlog_of(&given) }?;
     let lines = log::factory(given.log, given.log_user, given.log_level)?;
-    config.tracer = log::both(qlog.as_ref().map(Qlog::factory), lines);
+    config.set_tracer(log::both(qlog.as_ref().map(Qlog::factory), lines));
     Ok(Read { config: Arc::new(config), qlog })
 }
 
@@ -184,29 +182,27 @@ pub(crate) fn duration(nanos: u64) -> Option<Duration> {
 }
 
 fn set_times(config: &mut TransportConfig, given: &hvq_transport_config) {
-    config.idle_timeout = Duration::from_nanos(given.idle_timeout);
-    config.handshake_timeout = Duration::from_nanos(given.handshake_timeout);
-    config.keep_alive = duration(given.keep_alive);
-    config.path_keep_alive = duration(given.path_keep_alive);
-    config.validation_timeout = Duration::from_nanos(given.validation_timeout);
+    config.set_idle_timeout(Duration::from_nanos(given.idle_timeout));
+    config.set_handshake_timeout(Duration::from_nanos(given.handshake_timeout));
+    config.set_keep_alive(duration(given.keep_alive));
+    config.set_path_keep_alive(duration(given.path_keep_alive));
+    config.set_validation_timeout(Duration::from_nanos(given.validation_timeout));
 }
 
 fn set_limits(config: &mut TransportConfig, given: &hvq_transport_config) -> Result<(), Failure> {
-    let bytes = |value: u64| if value <= MOST { Ok(value) } else { Err(wrong("a limit above 2^62 - 1")) };
-    let size =
-        |value: u64| usize::try_from(bytes(value)?).map_err(|_| wrong("a size beyond the address space"));
-    let streams =
-        |value: u64| if value <= MOST_STREAMS { Ok(value) } else { Err(wrong("more than 2^60 streams")) };
-    config.streams.max_data = bytes(given.max_data)?;
-    config.streams.stream_data_bidi_local = bytes(given.stream_data_bidi_local)?;
-    config.streams.stream_data_bidi_remote = bytes(given.stream_data_bidi_remote)?;
-    config.streams.stream_data_uni = bytes(given.stream_data_uni)?;
-    config.streams.max_window = bytes(given.max_window)?;
-    config.streams.max_streams_bidi = streams(given.max_streams_bidi)?;
-    config.streams.max_streams_uni = streams(given.max_streams_uni)?;
-    config.streams.send_buffer = size(given.send_buffer)?;
-    config.max_datagram_frame = bytes(given.max_datagram_frame)?;
-    config.datagram_queue = size(given.datagram_queue)?;
+    let size = |value: u64| usize::try_from(value).map_err(|_| wrong("a size beyond the address space"));
+    config.set_streams(StreamLimits {
+        max_data: given.max_data,
+        stream_data_bidi_local: given.stream_data_bidi_local,
+        stream_data_bidi_remote: given.stream_data_bidi_remote,
+        stream_data_uni: given.stream_data_uni,
+        max_window: given.max_window,
+        max_streams_bidi: given.max_streams_bidi,
+        max_streams_uni: given.max_streams_uni,
+        send_buffer: size(given.send_buffer)?,
+    });
+    config.set_max_datagram_frame(given.max_datagram_frame);
+    config.set_datagram_queue(size(given.datagram_queue)?);
     Ok(())
 }
 
@@ -216,23 +212,19 @@ pub(crate) fn is_on(value: u32) -> Result<bool, Failure> {
 }
 
 fn set_choices(config: &mut TransportConfig, given: &hvq_transport_config) -> Result<(), Failure> {
-    config.multipath = match given.paths {
+    config.set_multipath(match given.paths {
         0 => Multipath::Off,
         1..=64 => Multipath::UpTo(PathId(given.paths - 1)),
         _ => return Err(wrong("more than 64 paths")),
-    };
-    config.datagram_size = match (given.fixed_datagram_size, given.max_datagram_size) {
-        (0, most @ 1200..=65_527) => DatagramSizing::Discover { most: most as usize },
-        (fixed @ 1200..=65_527, _) => DatagramSizing::Fixed(fixed as usize),
-        _ => return Err(wrong("UDP payloads have 1200 to 65527 bytes")),
-    };
-    config.segments = match given.segments {
-        1..=64 => given.segments as usize,
-        _ => return Err(wrong("a batch has 1 to 64 segments")),
-    };
-    config.ecn = if is_on(given.ecn)? { EcnMarking::Ect0 } else { EcnMarking::Off };
-    config.greasing = if is_on(given.grease)? { Greasing::On } else { Greasing::Off };
-    config.migration = if is_on(given.migration)? { Migration::Allowed } else { Migration::Refused };
+    });
+    config.set_datagram_size(match (given.fixed_datagram_size, given.max_datagram_size) {
+        (0, most) => DatagramSizing::Discover { most: most as usize },
+        (fixed, _) => DatagramSizing::Fixed(fixed as usize),
+    });
+    config.set_segments(given.segments as usize);
+    config.set_ecn(if is_on(given.ecn)? { EcnMarking::Ect0 } else { EcnMarking::Off });
+    config.set_greasing(if is_on(given.grease)? { Greasing::On } else { Greasing::Off });
+    config.set_migration(if is_on(given.migration)? { Migration::Allowed } else { Migration::Refused });
     Ok(())
 }
 
@@ -240,8 +232,8 @@ unsafe fn add_channel(config: &mut TransportConfig, channel: &hvq_channel) -> Re
     let local = channel.local.decode()?;
     // SAFETY: the caller passes text or NULL.
     let congestion = unsafe { algorithm(channel.congestion) }?.map(Into::into);
-    config.channels.push(ChannelHint { local, hints: channel.hints.decode()?, congestion, link: None });
-    config.codepoints.push((local, dscp(channel.dscp)?));
+    config.add_channel(ChannelHint { local, hints: channel.hints.decode()?, congestion, link: None });
+    config.add_codepoint(local, dscp(channel.dscp)?);
     Ok(())
 }
 

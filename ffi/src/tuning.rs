@@ -15,9 +15,6 @@ use hvq_transport::wire::version::Version;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The first delay of acknowledgements that cannot be told to the peer (RFC 9000 §18.2).
-const TOO_LATE: Duration = Duration::from_millis(1 << 14);
-
 /// Puts the settings of `given` into `config`.
 ///
 /// # Safety
@@ -28,30 +25,35 @@ pub(crate) unsafe fn apply(
     given: &hvq_transport_config,
 ) -> Result<(), Failure> {
     // SAFETY: the caller says so.
-    config.versions = unsafe { versions(given) }?;
-    config.preferred_addresses = preferred(given)?;
-    config.preference =
-        if is_on(given.follow_preferred)? { Preference::Followed } else { Preference::Ignored };
-    config.spin_bit = if is_on(given.spin_bit)? { SpinBit::Mostly } else { SpinBit::Never };
-    config.ack_requests = if is_on(given.ack_requests)? { AckRequests::Exchanged } else { AckRequests::Off };
-    config.path_hints = if is_on(given.path_hints)? { HintExchange::On } else { HintExchange::Off };
-    config.path_memory = match given.path_memory {
+    config.set_versions(unsafe { versions(given) }?);
+    config.set_preferred_addresses(preferred(given)?);
+    config.set_preference(if is_on(given.follow_preferred)? {
+        Preference::Followed
+    } else {
+        Preference::Ignored
+    });
+    config.set_spin_bit(if is_on(given.spin_bit)? { SpinBit::Mostly } else { SpinBit::Never });
+    config.set_ack_requests(if is_on(given.ack_requests)? {
+        AckRequests::Exchanged
+    } else {
+        AckRequests::Off
+    });
+    config.set_path_hints(if is_on(given.path_hints)? { HintExchange::On } else { HintExchange::Off });
+    config.set_path_memory(match given.path_memory {
         0 => PathMemory::Off,
         seconds => PathMemory::For(Duration::from_secs(seconds.into())),
-    };
-    config.acknowledge = acknowledgements(given)?;
-    config.opening_datagrams =
-        u8::try_from(given.opening_datagrams).map_err(|_| wrong("more than 255 datagrams to open a path"))?;
-    config.rotation = Rotation {
+    });
+    config.set_acknowledge(acknowledgements(given));
+    config.set_opening_datagrams(
+        u8::try_from(given.opening_datagrams).map_err(|_| wrong("more than 255 datagrams to open a path"))?,
+    );
+    config.set_rotation(Rotation {
         packets: (given.rotation_packets > 0).then_some(given.rotation_packets),
         time: duration(given.rotation_time),
         idle: duration(given.rotation_idle),
-    };
-    if !(1200..=65_527).contains(&given.max_udp_payload) {
-        return Err(wrong("UDP payloads have 1200 to 65527 bytes"));
-    }
-    config.max_udp_payload = given.max_udp_payload;
-    config.aead_limits = aead_limits(given);
+    });
+    config.set_max_udp_payload(given.max_udp_payload);
+    config.set_aead_limits(aead_limits(given));
     Ok(())
 }
 
@@ -87,12 +89,9 @@ fn preferred(given: &hvq_transport_config) -> Result<PreferredAddresses, Failure
     Ok(PreferredAddresses { ipv4, ipv6 })
 }
 
-fn acknowledgements(given: &hvq_transport_config) -> Result<AckPolicy, Failure> {
+fn acknowledgements(given: &hvq_transport_config) -> AckPolicy {
     let max_delay = Duration::from_nanos(given.ack_delay);
-    if max_delay >= TOO_LATE {
-        return Err(wrong("acknowledgements wait less than 2^14 milliseconds"));
-    }
-    Ok(AckPolicy { threshold: given.ack_threshold, max_delay, reordering: given.ack_reordering })
+    AckPolicy { threshold: given.ack_threshold, max_delay, reordering: given.ack_reordering }
 }
 
 fn aead_limits(given: &hvq_transport_config) -> Option<AeadLimits> {

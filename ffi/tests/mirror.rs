@@ -113,7 +113,7 @@ const MIRRORS: &[Mirror] = &[
         ],
     },
     Mirror {
-        block: "pub struct TransportConfig {",
+        block: "settings! {",
         sources: CORE,
         members: &[
             ("scheduler", "hvq_transport_config.scheduler"),
@@ -505,13 +505,16 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The member of a block that a line begins: a public field or function, a function of a trait, a variant.
+/// The member of a block that a line begins: a public field or function, a function of a trait, a
+/// variant, a setting.
 fn member<'a>(block: &str, line: &'a str) -> Option<&'a str> {
     let line = line.strip_prefix("    ")?;
     let rest = if block.starts_with("pub trait") {
         line.strip_prefix("fn ")?
     } else if block.starts_with("pub enum") {
         line
+    } else if block.starts_with("settings!") {
+        line.strip_prefix("set_")?
     } else {
         let public = line.strip_prefix("pub ")?;
         let public = public.strip_prefix("const ").unwrap_or(public);

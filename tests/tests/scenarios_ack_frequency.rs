@@ -10,7 +10,7 @@ use std::time::Duration;
 const SPAN: Duration = Duration::from_secs(5);
 
 fn config(ack_requests: AckRequests) -> TransportConfig {
-    TransportConfig { ack_requests, ..TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler())) }
+    TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler())).set_ack_requests(ack_requests).clone()
 }
 
 /// A download over `channel`: goodput in Mbit/s, datagrams of the client, and packets that it received.

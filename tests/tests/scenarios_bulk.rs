@@ -26,10 +26,10 @@ fn urllc() -> Hints {
 
 fn config(channels: [FourTuple; 2]) -> TransportConfig {
     let mut config = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
-    config.datagram_size = 1452.into();
+    config.set_datagram_size(1452.into());
     for (tuple, hints) in channels.into_iter().zip([urllc(), embb()]) {
         for local in [tuple.local, tuple.remote] {
-            config.channels.push(ChannelHint::new(local, hints));
+            config.add_channel(ChannelHint::new(local, hints));
         }
     }
     config
@@ -64,8 +64,8 @@ fn a_download_with_hvc_and_cubic_fills_the_channels_without_loss() {
 fn a_channel_of_which_nothing_is_known_carries_the_download_all_the_same() {
     // Its first packets are probes, whose rate says nothing of the channel's.
     let mut told = config_without_channels();
-    told.channels = config([Wire::addresses(0), Wire::addresses(1)]).channels;
-    told.channels.retain(|channel| channel.hints == urllc());
+    let both = config([Wire::addresses(0), Wire::addresses(1)]);
+    told.add_channels(both.channels().iter().filter(|channel| channel.hints == urllc()).cloned());
     let mut net = Net::new(told.clone(), told, 1);
     let first = net.wire(URLLC);
     let second = net.wire(EMBB);
@@ -130,8 +130,8 @@ impl Scheduler for FirstWithRoom {
 fn a_path_with_a_little_room_left_does_not_keep_a_packet_from_one_with_much() {
     // The pacer of the narrow path has some bytes to give almost always, but seldom a whole packet.
     let told = || {
-        let channels = config([Wire::addresses(0), Wire::addresses(1)]).channels;
-        TransportConfig { channels, ..TransportConfig::new(Arc::new(|| Box::new(FirstWithRoom))) }
+        let channels = config([Wire::addresses(0), Wire::addresses(1)]).channels().to_vec();
+        TransportConfig::new(Arc::new(|| Box::new(FirstWithRoom))).set_channels(channels).clone()
     };
     let mut net = Net::new(told(), told(), 1);
     let first = net.wire(URLLC);

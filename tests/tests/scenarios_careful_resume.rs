@@ -128,12 +128,13 @@ impl World {
         let watching = phases.clone();
         let config = move || {
             let mut config = TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler()));
-            (config.congestion, config.path_memory) = (algorithm.into(), memory);
+            config.set_congestion(algorithm.into()).set_path_memory(memory);
             config
         };
         let mut server = config();
-        server.tracer =
-            Some(Arc::new(move |_: &Subject| Some(Box::new(watching.clone()) as Box<dyn Tracer>)));
+        server.set_tracer(Some(Arc::new(move |_: &Subject| {
+            Some(Box::new(watching.clone()) as Box<dyn Tracer>)
+        })));
         let mut net = Net::new(config(), server, 1);
         net.wire(WIRE);
         Self { net, phases }

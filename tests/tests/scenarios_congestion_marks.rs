@@ -14,7 +14,7 @@ const CHANNEL: &str = "rtt=20ms,rate=20mbit,queue=120p";
 const SPAN: Duration = Duration::from_secs(10);
 
 fn config(ecn: EcnMarking) -> TransportConfig {
-    TransportConfig { ecn, ..TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler())) }
+    TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler())).set_ecn(ecn).clone()
 }
 
 /// A download over `channel`: the network, goodput in Mbit/s, and the server's view of its path.

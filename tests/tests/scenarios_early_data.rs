@@ -284,8 +284,8 @@ fn rejected_early_data_arrives_whole_after_the_handshake_within_the_new_limits()
         get_tickets(&mut net);
         // The limits shrink, so that the ticket does not open 0-RTT any more.
         let mut limits = transport();
-        limits.streams.stream_data_bidi_remote = 2000;
-        limits.streams.max_data = 5000;
+        limits.streams_mut().stream_data_bidi_remote = 2000;
+        limits.streams_mut().max_data = 5000;
         net.server.endpoint.set_server(Some(ServerConfig::new(tls, Arc::new(limits))));
         let mut exchange = Exchange::new(bytes);
         let took = ask(&mut net, &mut exchange);
@@ -347,12 +347,12 @@ fn a_server_opens_no_0rtt_packet_soon_after_the_handshake() {
 fn what_was_rejected_is_sent_again_under_new_packet_numbers() {
     let (mut net, tls, _) = network(EarlyData::On);
     get_tickets(&mut net);
-    let limits = TransportConfig { max_datagram_frame: 0, ..transport() };
+    let limits = transport().set_max_datagram_frame(0).clone();
     net.server.endpoint.set_server(Some(ServerConfig::new(tls, Arc::new(limits))));
     let watch = Watch::default();
     let tracer = watch.clone();
     let factory = move |_: &Subject| Some(Box::new(tracer.clone()) as Box<dyn Tracer>);
-    let watched = TransportConfig { tracer: Some(Arc::new(factory)), ..transport() };
+    let watched = transport().set_tracer(Some(Arc::new(factory))).clone();
     net.client_config.transport = Arc::new(watched);
     ask(&mut net, &mut Exchange::new(20_000));
     assert_eq!(net.client.connection().early_data(), EarlyDataState::Rejected);
@@ -371,7 +371,7 @@ fn what_was_rejected_is_sent_again_under_new_packet_numbers() {
 #[test]
 fn a_server_that_accepts_early_data_takes_datagrams_as_large_as_before() {
     // A server accepts 0-RTT with the limits that the ticket was given under, and with no others.
-    let takes = |limit| Arc::new(TransportConfig { max_datagram_frame: limit, ..transport() });
+    let takes = |limit| Arc::new(transport().set_max_datagram_frame(limit).clone());
     for (limit, state) in [
         (1200, EarlyDataState::Accepted),
         (9000, EarlyDataState::Rejected),
@@ -495,7 +495,7 @@ const V1: Version = Version::V1;
 const V2: Version = Version::V2;
 
 fn speaking(list: &[Version], choice: VersionChoice) -> Arc<TransportConfig> {
-    Arc::new(TransportConfig { versions: Versions::new(list, choice).unwrap(), ..transport() })
+    Arc::new(transport().set_versions(Versions::new(list, choice).unwrap()).clone())
 }
 
 /// Has new connections of `net` choose among these versions.

@@ -15,7 +15,7 @@ const TIME: Duration = Duration::from_secs(5);
 fn share(policy: Policy, spec: &str, rate: f64, paths: usize) -> f64 {
     let config = || {
         let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
-        config.datagram_size = 1452.into();
+        config.set_datagram_size(1452.into());
         config
     };
     let mut net = Net::new(config(), config(), 1);

@@ -15,10 +15,10 @@ const TIME: Duration = Duration::from_secs(12);
 fn download(policy: Policy, channels: [(&str, Hints); 2]) -> (Net, f64) {
     let told = || {
         let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
-        config.datagram_size = 1452.into();
+        config.set_datagram_size(1452.into());
         for (index, (_, hints)) in (0..).zip(channels) {
             let tuple = Wire::addresses(index);
-            config.channels.extend([tuple.local, tuple.remote].map(|local| ChannelHint::new(local, hints)));
+            config.add_channels([tuple.local, tuple.remote].map(|local| ChannelHint::new(local, hints)));
         }
         config
     };

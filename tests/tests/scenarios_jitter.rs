@@ -14,7 +14,7 @@ const SPAN: Duration = Duration::from_secs(15);
 /// A download over `channel`: goodput in Mbit/s, and the server's view of its path.
 fn run(congestion: Algorithm, channel: &str) -> (f64, PathStats) {
     let mut config = TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler()));
-    config.congestion = congestion.into();
+    config.set_congestion(congestion.into());
     let mut net = Net::new(config.clone(), config, 1);
     let tuple = net.wire(channel);
     net.connect(tuple);

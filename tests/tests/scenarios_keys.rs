@@ -21,13 +21,10 @@ const RAPID: &str = "rtt=60ms,rate=100mbit";
 type Recording = Rc<RefCell<Vec<(usize, Vec<u8>)>>>;
 
 fn config(limits: Option<AeadLimits>) -> TransportConfig {
-    let config = TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler()));
-    TransportConfig {
-        aead_limits: limits,
-        // Packets are counted below.
-        datagram_size: 1200.into(),
-        ..config
-    }
+    let mut config = TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler()));
+    // Packets are counted below.
+    config.set_aead_limits(limits).set_datagram_size(1200.into());
+    config
 }
 
 /// Two paths, the second ten times slower than the first.
@@ -188,7 +185,7 @@ fn forged_packets_of_all_paths_together_end_the_connection_at_the_limit_and_not_
 #[test]
 fn a_path_that_runs_out_of_packet_numbers_ends_the_connection_without_a_word() {
     // RFC 9000 §12.3, attacks F10.
-    let client = TransportConfig { last_packet_number: 600, ..config(None) };
+    let client = config(None).set_last_packet_number(600).clone();
     let mut net = Net::new(client, config(None), 6);
     let tuple = net.wire(FAST);
     net.connect(tuple);

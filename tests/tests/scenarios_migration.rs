@@ -30,7 +30,7 @@ fn config() -> TransportConfig {
 }
 
 fn single() -> TransportConfig {
-    TransportConfig { multipath: Multipath::Off, ..config() }
+    config().set_multipath(Multipath::Off).clone()
 }
 
 fn milliseconds(count: u64) -> Duration {
@@ -44,7 +44,7 @@ fn outside(host: u8, port: u16) -> SocketAddr {
 
 /// Connected over the first of two wires, the second of them a path too if both want that.
 fn connected(client: TransportConfig, server: TransportConfig) -> Net {
-    let two = client.multipath != Multipath::Off;
+    let two = client.multipath() != Multipath::Off;
     let mut net = Net::new(client, server, 1);
     let first = net.wire(FAST);
     let second = net.wire(SLOW);
@@ -473,7 +473,7 @@ fn a_path_stays_where_it_is_if_nothing_comes_back_from_the_new_address() {
 //# address that the peer used during the handshake
 #[test]
 fn a_server_that_refuses_migration_is_obeyed_and_ignores_who_does_not() {
-    let server = TransportConfig { migration: Migration::Refused, ..single() };
+    let server = single().set_migration(Migration::Refused).clone();
     let mut net = connected(single(), server);
     let (new, now) = (other_address(&mut net), net.now);
     let refused = net.client.connection().migrate(ZERO, new, Moving::Validated, now);
@@ -674,7 +674,7 @@ fn a_path_whose_connection_ids_went_to_addresses_in_vain_gets_others_over_anothe
 fn a_path_changes_its_connection_id_of_itself_only_while_the_peer_is_heard() {
     // RFC 9000 §9.5: what it retires is not replaced, and then the peer could not answer from where it is.
     let rotation = Rotation { packets: Some(5), ..Rotation::default() };
-    let config = TransportConfig { rotation, ..single() };
+    let config = single().set_rotation(rotation).clone();
     let mut net = connected(config.clone(), config);
     transfer_while(&mut net, 50_000, |_, _| {});
     net.run_for(milliseconds(500));

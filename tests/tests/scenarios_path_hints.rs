@@ -29,14 +29,14 @@ enum Told {
 
 fn config(local: Option<SocketAddr>, shared: Sharing) -> TransportConfig {
     let mut config = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
-    config.datagram_size = 1452.into();
+    config.set_datagram_size(1452.into());
     let promised = Hints {
         rate: Some(Bandwidth::from_mbit(2)),
         delay: Some(Duration::from_micros(2500)),
         shared,
         ..Hints::NONE
     };
-    config.channels.extend(local.map(|local| ChannelHint::new(local, promised)));
+    config.add_channels(local.map(|local| ChannelHint::new(local, promised)));
     config
 }
 
@@ -45,15 +45,15 @@ fn load(page: &Page, deployment: Deployment, told: Told) -> Duration {
     let shared = if deployment == Deployment::Gateway { Sharing::Dedicated } else { Sharing::Endpoint };
     let mut client = config((told != Told::Nobody).then_some(urllc.local), shared);
     if told == Told::ClientAlone {
-        client.path_hints = HintExchange::Off;
+        client.set_path_hints(HintExchange::Off);
     }
     let mut server = config((told == Told::Both).then_some(urllc.remote), shared);
     let first = Paths { first: urllc, second: None };
     if told == Told::Both {
-        let hints = server.channels[0].hints;
+        let hints = server.channels()[0].hints;
         let remote = |domain| first.to_domain(domain).first.remote;
         let domains = page.objects.iter().map(|object| object.domain);
-        server.channels.extend(domains.map(|domain| ChannelHint::new(remote(domain), hints)));
+        server.add_channels(domains.map(|domain| ChannelHint::new(remote(domain), hints)));
     }
     let mut net = Net::new(client, server, 1);
     let paths = Paths { first: net.wire(URLLC), second: Some(net.wire(EMBB)) };
@@ -109,7 +109,7 @@ fn download_from(lie: Hints) -> (f64, u64) {
     const TIME: Duration = Duration::from_secs(10);
     let config = || {
         let mut config = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
-        config.datagram_size = 1452.into();
+        config.set_datagram_size(1452.into());
         config
     };
     let mut net = Net::new(config(), config(), 1);

@@ -27,7 +27,7 @@ fn config() -> TransportConfig {
 }
 
 fn single() -> TransportConfig {
-    TransportConfig { multipath: Multipath::Off, ..config() }
+    config().set_multipath(Multipath::Off).clone()
 }
 
 fn milliseconds(count: u64) -> Duration {
@@ -64,7 +64,7 @@ fn transfer(net: &mut Net, most: u64) {
 
 #[test]
 fn keep_alives_shorter_than_the_handshake_wait_for_its_end() {
-    let config = TransportConfig { path_keep_alive: Some(milliseconds(5)), ..config() };
+    let config = config().set_path_keep_alive(Some(milliseconds(5))).clone();
     let mut net = Net::new(config.clone(), config, 1);
     let tuple = net.wire("rtt=300ms,rate=10mbit");
     net.connect(tuple);
@@ -74,7 +74,7 @@ fn keep_alives_shorter_than_the_handshake_wait_for_its_end() {
 
 #[test]
 fn an_idle_backup_path_is_kept_warm_and_its_death_is_noticed() {
-    let mut net = two_paths(TransportConfig { path_keep_alive: Some(milliseconds(1_000)), ..config() });
+    let mut net = two_paths(config().set_path_keep_alive(Some(milliseconds(1_000))).clone());
     net.client.connection().set_path_status(ONE, Status::Backup).expect("the path is open");
     net.run_for(milliseconds(1_000));
     let before = net.wires[1].up.sent;
@@ -165,7 +165,7 @@ fn a_path_changes_its_connection_id_by_itself_as_often_as_configured() {
         (Rotation { time: Some(milliseconds(50)), ..Rotation::default() }, 5),
         (Rotation::default(), 1),
     ] {
-        let mut net = two_wires(TransportConfig { rotation, ..single() }, single());
+        let mut net = two_wires(single().set_rotation(rotation).clone(), single());
         net.run_for(milliseconds(100));
         let seen = watch(&mut net);
         transfer(&mut net, 1_000_000);
@@ -179,7 +179,7 @@ fn changes_of_connection_ids_end_with_the_data_that_they_are_for() {
     // Attack C10: what a change costs must not bring about the next, between two ends that both change often.
     let rotation = Rotation { packets: Some(5), time: Some(milliseconds(50)), ..Rotation::default() };
     let config =
-        || TransportConfig { rotation, ..TransportConfig::new(Arc::new(|| Policy::Redundant.scheduler())) };
+        || TransportConfig::new(Arc::new(|| Policy::Redundant.scheduler())).set_rotation(rotation).clone();
     let mut net = two_wires(config(), config());
     net.run_for(milliseconds(100));
     let (tuple, now) = (net.wires[1].tuple(), net.now);
@@ -197,8 +197,8 @@ fn preferring(preference: Preference) -> Net {
     let preferred = SocketAddr::from(([10, 0, 7, 7], 4433));
     let SocketAddr::V4(ipv4) = preferred else { unreachable!("an IPv4 address") };
     let addresses = PreferredAddresses { ipv4: Some(ipv4), ipv6: None };
-    let server = TransportConfig { preferred_addresses: addresses, ..config() };
-    let mut net = two_wires(TransportConfig { preference, ..config() }, server);
+    let server = config().set_preferred_addresses(addresses).clone();
+    let mut net = two_wires(config().set_preference(preference).clone(), server);
     net.wire(FAST);
     let client = net.wires[0].client;
     (net.wires[2].client, net.wires[2].outside, net.wires[2].server) = (client, client, preferred);
@@ -280,7 +280,7 @@ fn turns(client: TransportConfig, server: TransportConfig) -> usize {
 
 #[test]
 fn the_spin_bit_turns_about_once_a_round_trip_unless_one_end_does_not_want_it() {
-    let quiet = || TransportConfig { spin_bit: SpinBit::Never, ..single() };
+    let quiet = || single().set_spin_bit(SpinBit::Never).clone();
     let spinning = turns(single(), single());
     assert!((10..150).contains(&spinning), "{spinning}");
     assert_eq!(turns(single(), quiet()), 0);
@@ -293,7 +293,7 @@ fn each_path_is_marked_with_its_own_codepoint() {
     let mut server = config();
     let mut net = Net::new(config(), config(), 1);
     let listening = net.wire(FAST).remote;
-    server.codepoints = vec![(listening, Dscp::EXPEDITED)];
+    server.set_codepoints(vec![(listening, Dscp::EXPEDITED)]);
     let mut net = two_wires(config(), server);
     net.run_for(milliseconds(100));
     let (tuple, now) = (net.wires[1].tuple(), net.now);

@@ -153,7 +153,7 @@ fn a_path_that_an_end_calls_backup_carries_no_data_of_either_while_another_is_av
 
 #[test]
 fn a_client_opens_as_many_paths_as_both_limits_permit_and_another_once_one_is_gone() {
-    let limited = || TransportConfig { multipath: Multipath::UpTo(PathId(1)), ..config() };
+    let limited = || config().set_multipath(Multipath::UpTo(PathId(1))).clone();
     let mut net = connected(limited(), config());
     assert_eq!(open_second(&mut net), Ok(PathId(1)));
     net.run_for(seconds(1));
@@ -189,7 +189,7 @@ fn two_paths_share_one_pair_of_addresses() {
 #[test]
 fn an_endpoint_without_multipath_is_served_as_plain_quic() {
     for off in Side::BOTH {
-        let plain = TransportConfig { multipath: Multipath::Off, ..config() };
+        let plain = config().set_multipath(Multipath::Off).clone();
         let mut net = match off {
             Side::Client => connected(plain, config()),
             Side::Server => connected(config(), plain),
@@ -207,7 +207,7 @@ fn an_endpoint_without_multipath_is_served_as_plain_quic() {
 #[test]
 fn the_smaller_idle_timeout_ends_the_connection_on_both_sides() {
     // RFC 9000 §10.1.
-    let short = TransportConfig { idle_timeout: seconds(5), ..config() };
+    let short = config().set_idle_timeout(seconds(5)).clone();
     let mut net = connected(short, config());
     net.run_for(seconds(4));
     assert!(net.client.get().is_some() && net.server.get().is_some());
@@ -220,7 +220,7 @@ fn the_smaller_idle_timeout_ends_the_connection_on_both_sides() {
 
 #[test]
 fn keep_alive_keeps_a_connection() {
-    let short = TransportConfig { idle_timeout: seconds(5), keep_alive: Some(seconds(2)), ..config() };
+    let short = config().set_idle_timeout(seconds(5)).set_keep_alive(Some(seconds(2))).clone();
     let mut net = connected(short, config());
     net.run_for(seconds(60));
     assert!(net.client.get().is_some() && net.server.get().is_some(), "{}", net.describe());
@@ -286,7 +286,7 @@ fn several_paths_from_one_address_that_never_answers_share_one_allowance() {
     // attacks.md G19, K7: a client that opens paths from the address of a victim must not multiply what the victim gets, though
     // the server's policy wants to send there.
     // One datagram for each path: three times that is less than a window, which would limit what is sent there, too.
-    let client = TransportConfig { opening_datagrams: 0, ..config() };
+    let client = config().set_opening_datagrams(0).clone();
     let mut net = connected(client, TransportConfig::new(Arc::new(|| Box::new(LastWithRoom))));
     let sizes = Rc::new(RefCell::new(HashMap::from([(Way::Up, 0), (Way::Down, 0)])));
     let seen = Rc::clone(&sizes);
@@ -330,7 +330,7 @@ fn acknowledgements_of_a_download_leave_room_on_the_low_latency_channel() {
         [(plan.wire(FAST), urllc), (plan.wire(SLOW), embb)]
     };
     for (tuple, hints) in plan {
-        config.channels.extend([tuple.local, tuple.remote].map(|local| ChannelHint::new(local, hints)));
+        config.add_channels([tuple.local, tuple.remote].map(|local| ChannelHint::new(local, hints)));
     }
     let mut net = Net::new(config.clone(), config, 1);
     let first = net.wire("rtt=5ms,rate=2mbit");

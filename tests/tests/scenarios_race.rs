@@ -32,10 +32,7 @@ fn milliseconds(count: u64) -> Duration {
 }
 
 fn config() -> TransportConfig {
-    TransportConfig {
-        handshake_timeout: PATIENCE,
-        ..TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler()))
-    }
+    TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler())).set_handshake_timeout(PATIENCE).clone()
 }
 
 /// A time in which datagrams do not arrive, by wire and direction.

@@ -17,7 +17,7 @@ const HANDSHAKE: Duration = Duration::from_secs(1);
 
 fn config(algorithm: Algorithm) -> TransportConfig {
     let mut config = TransportConfig::new(Arc::new(|| Policy::Single(None).scheduler()));
-    (config.datagram_size, config.congestion) = (DATAGRAM.into(), algorithm.into());
+    config.set_datagram_size(DATAGRAM.into()).set_congestion(algorithm.into());
     config
 }
 
@@ -26,7 +26,7 @@ fn config(algorithm: Algorithm) -> TransportConfig {
 fn download(algorithm: Algorithm, hints: Hints) -> (f64, Duration) {
     let tuple = Net::new(config(algorithm), config(algorithm), 0).wire(URLLC);
     let mut server = config(algorithm);
-    server.channels.push(ChannelHint::new(tuple.remote, hints));
+    server.add_channel(ChannelHint::new(tuple.remote, hints));
     let mut net = Net::new(config(algorithm), server, 1);
     let tuple = net.wire(URLLC);
     net.connect(tuple);
@@ -62,9 +62,9 @@ fn beside_urllc(algorithm: Algorithm, multipath: bool) -> f64 {
     const TIME: Duration = Duration::from_secs(15);
     let told = |local| {
         let mut config = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
-        (config.datagram_size, config.congestion) = (DATAGRAM.into(), algorithm.into());
+        config.set_datagram_size(DATAGRAM.into()).set_congestion(algorithm.into());
         let delay = Some(Duration::from_micros(2500));
-        config.channels.push(ChannelHint::new(local, Hints { delay, ..urllc(Sharing::Dedicated) }));
+        config.add_channel(ChannelHint::new(local, Hints { delay, ..urllc(Sharing::Dedicated) }));
         config
     };
     let narrow = Wire::addresses(1);

@@ -15,8 +15,8 @@ const URLLC: &str = "rtt=5ms,rate=2mbit,queue=800p";
 
 fn config(local: std::net::SocketAddr, hints: Hints) -> Arc<TransportConfig> {
     let mut config = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
-    config.datagram_size = 1452.into();
-    config.channels.push(ChannelHint::new(local, hints));
+    config.set_datagram_size(1452.into());
+    config.add_channel(ChannelHint::new(local, hints));
     Arc::new(config)
 }
 

@@ -40,7 +40,7 @@ fn network() -> (Net, FourTuple) {
     let mut config = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
     let mut plan = Net::new(config.clone(), config.clone(), 0);
     for (tuple, hints) in [(plan.wire(URLLC), hints(2, 2_500)), (plan.wire(EMBB), embb())] {
-        config.channels.extend([tuple.local, tuple.remote].map(|local| ChannelHint {
+        config.add_channels([tuple.local, tuple.remote].map(|local| ChannelHint {
             local,
             hints,
             congestion: None,

@@ -11,7 +11,7 @@ const CHANNEL: &str = "rtt=20ms,rate=20mbit,queue=2000p";
 
 fn network(sizing: DatagramSizing, largest: usize) -> (Net, Download) {
     let mut config = TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler()));
-    config.datagram_size = sizing;
+    config.set_datagram_size(sizing);
     let mut net = Net::new(config.clone(), config, 1);
     let tuple = net.wire(CHANNEL);
     net.wires[0].largest = largest;

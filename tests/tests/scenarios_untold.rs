@@ -22,10 +22,10 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 fn config(policy: Policy, told: Option<Hints>) -> TransportConfig {
     let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
-    config.datagram_size = 1452.into();
+    config.set_datagram_size(1452.into());
     let quick = Wire::addresses(0);
     let hint = |hints| [quick.local, quick.remote].map(|address| ChannelHint::new(address, hints));
-    config.channels.extend(told.into_iter().flat_map(hint));
+    config.add_channels(told.into_iter().flat_map(hint));
     config
 }
 
@@ -121,7 +121,7 @@ fn goodput(specs: &[&str], algorithm: Algorithm) -> f64 {
     let (from, to) = (Duration::from_secs(3), Duration::from_secs(8));
     let told = || {
         let mut config = config(Policy::Hvc, None);
-        config.congestion = algorithm.into();
+        config.set_congestion(algorithm.into());
         config
     };
     let mut net = Net::new(told(), told(), 1);
@@ -159,7 +159,7 @@ fn no_controller_makes_a_long_queue_on_a_quick_path_whose_rate_nobody_told() {
     for algorithm in Algorithm::ALL {
         let told = || {
             let mut config = config(Policy::MinRtt, None);
-            config.congestion = algorithm.into();
+            config.set_congestion(algorithm.into());
             config
         };
         let mut net = Net::new(told(), told(), 1);

@@ -17,6 +17,7 @@ use http::Request;
 use hvq::config::MemoryQuota;
 use hvq::{Endpoint, ServerTls};
 use std::future::pending;
+use std::mem;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -50,6 +51,9 @@ pub enum StartError {
     /// Certificate and key do not work over TCP.
     #[error("the certificate, over TCP: {0}")]
     Acceptor(#[from] AcceptorError),
+    /// A setting of connections is out of its range.
+    #[error(transparent)]
+    Transport(#[from] hvq::config::TransportConfigError),
     /// The access log cannot be written.
     #[error("cannot write the access log {file}: {source}")]
     Log {
@@ -285,18 +289,19 @@ impl Gateway {
         let Some(keys) = &mut self.keys else { return Ok(()) };
         if keys.rotate(now)? {
             self.serving.1 = tls(&self.serving.0, self.keys.as_ref())?;
-            self.serve();
+            self.serve()?;
         }
         Ok(())
     }
 
     /// Has new connections made from what is served now.
-    fn serve(&self) {
+    fn serve(&self) -> Result<(), StartError> {
         let (config, tls) = &self.serving;
         let bound = self.local_addrs();
         for endpoint in &self.endpoints {
-            endpoint.set_server(Some(server(config, tls.clone(), &bound)));
+            endpoint.set_server(Some(server(config, tls.clone(), &bound)))?;
         }
+        Ok(())
     }
 
     /// Returns the pulse, which tells whether it moves.
@@ -330,9 +335,12 @@ impl Gateway {
         if let (Some(tcp), Some(said)) = (&self.tcp, &config.tcp) {
             tcp.reload(&config, said)?;
         }
+        let before = mem::replace(&mut self.serving, (config.clone(), tls));
+        if let Err(error) = self.serve() {
+            self.serving = before;
+            return Err(error);
+        }
         self.shared.log.reopen();
-        self.serving = (config.clone(), tls);
-        self.serve();
         *self.shared.virtual_hosts.write().unwrap_or_else(PoisonError::into_inner) = virtual_hosts;
         *self.shared.drain.write().unwrap_or_else(PoisonError::into_inner) = config.drain;
         self.shared.metrics.channels(&config.channels);
@@ -370,7 +378,9 @@ impl Gateway {
         let (config, tls) = &self.serving;
         let bound = self.local_addrs();
         for endpoint in &self.endpoints {
-            endpoint.set_server(Some(refusing(server(config, tls.clone(), &bound))));
+            let refused = endpoint.set_server(Some(refusing(server(config, tls.clone(), &bound))));
+            // The settings are those that connections were served with until now.
+            debug_assert_eq!(refused, Ok(()));
         }
         self.shared.health.stop();
         self.watching.abort_all();

@@ -7,7 +7,7 @@ use crate::health::Alarm;
 use crate::keys::Keys;
 use hvq::admission::{Admission, Decision, RetryPolicy};
 use hvq::balancing::{ConnectionIds, QuicLb, SteeredBy, Succession};
-use hvq::config::{ChannelHint, DatagramSizing, MemoryQuota, StreamLimits};
+use hvq::config::{ChannelHint, DatagramSizing, MemoryQuota};
 use hvq::tls::KeyLog;
 use hvq::{
     ChannelOptions, Endpoint, EndpointConfig, EndpointOptions, LocalAddress, ServerConfig, ServerTls,
@@ -121,7 +121,7 @@ pub(crate) fn bind(
     let endpoints = start().map_err(|source| StartError::Listen { address, source })?;
     // Only now are the ports known that the system chose.
     for endpoint in &endpoints {
-        endpoint.set_server(Some(server(config, tls.clone(), &endpoint.local_addrs())));
+        endpoint.set_server(Some(server(config, tls.clone(), &endpoint.local_addrs())))?;
     }
     Ok(endpoints)
 }
@@ -156,19 +156,16 @@ pub(crate) fn server(config: &Config, tls: ServerTls, bound: &[SocketAddr]) -> S
     let codepoint = |bound: &SocketAddr| {
         config.channels.iter().find_map(|channel: &ChannelOptions| channel.codepoint_for(*bound))
     };
-    let base = TransportConfig::new(Arc::new(move || policy.scheduler()));
-    let streams = StreamLimits { max_streams_bidi: config.limits.requests_per_connection, ..base.streams };
-    let transport = TransportConfig {
-        congestion: config.congestion.into(),
-        idle_timeout: config.connection_idle,
-        memory: config.limits.memory_per_connection,
-        datagram_size: DatagramSizing::Discover { most: config.largest_datagram },
-        codepoints: bound.iter().filter_map(codepoint).collect(),
-        tracer: config.tracer.clone(),
-        channels,
-        streams,
-        ..base
-    };
+    let mut transport = TransportConfig::new(Arc::new(move || policy.scheduler()));
+    transport.streams_mut().max_streams_bidi = config.limits.requests_per_connection;
+    transport
+        .set_congestion(config.congestion.into())
+        .set_idle_timeout(config.connection_idle)
+        .set_memory(config.limits.memory_per_connection)
+        .set_datagram_size(DatagramSizing::Discover { most: config.largest_datagram })
+        .set_codepoints(bound.iter().filter_map(codepoint).collect())
+        .set_tracer(config.tracer.clone())
+        .set_channels(channels);
     let mut server = ServerConfig::new(tls, Arc::new(transport));
     // A quarter of the handshakes, as by default, may be those of clients that have not proven their addresses.
     let handshakes = config.limits.handshakes.div_ceil(usize::from(config.workers.get()));

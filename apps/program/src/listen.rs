@@ -54,7 +54,7 @@ pub fn bind(
     // Only now are the ports known that the system chose.
     let facts = SocketFacts::of(channels, &endpoint.local_addrs());
     if !facts.hints.is_empty() {
-        endpoint.set_server(Some(config(facts)));
+        endpoint.set_server(Some(config(facts)))?;
     }
     Ok(endpoint)
 }

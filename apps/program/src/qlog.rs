@@ -30,8 +30,9 @@ impl Logs {
     }
 
     /// Returns the same configuration, with connections watched.
-    pub fn watch(&self, config: TransportConfig) -> TransportConfig {
-        TransportConfig { tracer: self.tracer(), ..config }
+    pub fn watch(&self, mut config: TransportConfig) -> TransportConfig {
+        config.set_tracer(self.tracer());
+        config
     }
 
     /// Returns the factory of tracers for connections, if a folder was asked for.

@@ -10,10 +10,7 @@ use std::sync::Arc;
 
 /// A transport configuration with this policy and congestion control, and defaults for everything else.
 pub fn config(policy: Policy, congestion: Algorithm) -> TransportConfig {
-    TransportConfig {
-        congestion: congestion.into(),
-        ..TransportConfig::new(Arc::new(move || policy.scheduler()))
-    }
+    TransportConfig::new(Arc::new(move || policy.scheduler())).set_congestion(congestion.into()).clone()
 }
 
 /// Checks that no two paths have one name: what is said of a path would not tell which.

@@ -141,14 +141,14 @@ fn token() -> Result<String, Failure> {
 
 /// A transport for a tunnel: queues are short, because what waits in them is in the way of what is urgent.
 fn carrying(policy: Policy) -> TransportConfig {
-    TransportConfig { datagram_queue: 256 << 10, ..transport::config(policy, Algorithm::Cubic) }
+    transport::config(policy, Algorithm::Cubic).set_datagram_queue(256 << 10).clone()
 }
 
 /// The server's endpoint, with a socket for each channel.
 fn listen(channels: &Channels<'_>, certificate: &SelfSigned, policy: Policy) -> Result<Endpoint, Failure> {
     let tls = tls::server(certificate.identity(), &Secrecy::default(), EarlyData::Off)?;
     let config = |channels| {
-        let transport = TransportConfig { channels, ..carrying(policy) };
+        let transport = carrying(policy).set_channels(channels).clone();
         ServerConfig::new(tls.clone(), Arc::new(transport))
     };
     let local = [LocalAddress::Socket(LOOPBACK), LocalAddress::Socket(LOOPBACK)];
@@ -157,7 +157,7 @@ fn listen(channels: &Channels<'_>, certificate: &SelfSigned, policy: Policy) -> 
     for (local, (_, spec)) in endpoint.local_addrs().into_iter().zip(&channels.0) {
         known.push(ChannelHint::new(local, hints(spec, Direction::Down)?));
     }
-    endpoint.set_server(Some(config(known)));
+    endpoint.set_server(Some(config(known)))?;
     Ok(endpoint)
 }
 

@@ -133,8 +133,8 @@ pub fn client_tls(material: &Material, exchange: KeyExchange) -> Result<ClientTl
 
 /// Sets the limits of streams that all contenders have.
 pub fn permit_streams(transport: &mut TransportConfig) {
-    transport.streams.max_streams_bidi = STREAMS.into();
-    transport.streams.max_streams_uni = STREAMS.into();
+    transport.streams_mut().max_streams_bidi = STREAMS.into();
+    transport.streams_mut().max_streams_uni = STREAMS.into();
 }
 
 fn addresses(contender: Contender) -> &'static [Ipv4Addr] {
@@ -147,7 +147,7 @@ fn transport(task: &Task) -> Arc<TransportConfig> {
         _ => Policy::Single(None),
     };
     let mut transport = TransportConfig::new(Arc::new(move || policy.scheduler()));
-    transport.datagram_size = usize::from(task.datagram).into();
+    transport.set_datagram_size(usize::from(task.datagram).into());
     permit_streams(&mut transport);
     Arc::new(transport)
 }

@@ -48,7 +48,7 @@ impl Pair {
     pub fn new(material: &Material, datagram: u16, paths: Paths, exchange: KeyExchange) -> Result<Self> {
         let policy = if paths == Paths::Two { Policy::Hvc } else { Policy::Single(None) };
         let mut transport = TransportConfig::new(Arc::new(move || policy.scheduler()));
-        transport.datagram_size = usize::from(datagram).into();
+        transport.set_datagram_size(usize::from(datagram).into());
         permit_streams(&mut transport);
         let transport = Arc::new(transport);
         let server = ServerConfig::new(server_tls(material)?, transport.clone());

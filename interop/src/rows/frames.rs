@@ -81,8 +81,8 @@ pub async fn server(identity: &Identity) -> Result<Exchange> {
 /// Has connections permit `paths` paths, and their frames counted.
 fn prepare(transport: &mut Arc<TransportConfig>, paths: u32, tally: &Tally) {
     let transport = Arc::make_mut(transport);
-    transport.multipath = Multipath::UpTo(PathId(paths - 1));
-    transport.tracer = Some(tally.factory());
+    transport.set_multipath(Multipath::UpTo(PathId(paths - 1)));
+    transport.set_tracer(Some(tally.factory()));
 }
 
 /// noq cannot open a path to `server` yet, because of this.

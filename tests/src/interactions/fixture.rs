@@ -320,20 +320,21 @@ fn receive(setting: &Setting, tls: ServerTls, transport: Arc<TransportConfig>) -
 fn config(setting: &Setting, end: usize) -> TransportConfig {
     let policy = setting.policies[end];
     let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
-    config.congestion = setting.algorithms[end].into();
-    config.multipath = setting.paths[end].map_or(Multipath::Off, |highest| Multipath::UpTo(PathId(highest)));
-    config.idle_timeout = IDLE;
-    config.handshake_timeout = IDLE;
-    config.rotation = Rotation { packets: setting.rotation, ..Rotation::default() };
-    config.greasing = setting.greasing[end];
+    config.set_congestion(setting.algorithms[end].into());
+    config
+        .set_multipath(setting.paths[end].map_or(Multipath::Off, |highest| Multipath::UpTo(PathId(highest))));
+    config.set_idle_timeout(IDLE);
+    config.set_handshake_timeout(IDLE);
+    config.set_rotation(Rotation { packets: setting.rotation, ..Rotation::default() });
+    config.set_greasing(setting.greasing[end]);
     // The suite with the lowest limits: none is raised.
     let suite = AeadLimits::of(Suite::Aes128Gcm);
-    config.aead_limits = setting.wear[end].map(|packets| AeadLimits { confidentiality: packets, ..suite });
+    config.set_aead_limits(setting.wear[end].map(|packets| AeadLimits { confidentiality: packets, ..suite }));
     if setting.preferring && end == 1 {
-        config.preferred_addresses = PreferredAddresses { ipv4: Some(PREFERRED), ipv6: None };
+        config.set_preferred_addresses(PreferredAddresses { ipv4: Some(PREFERRED), ipv6: None });
     }
     if setting.narrow[end] {
-        config.streams = StreamLimits {
+        config.set_streams(StreamLimits {
             max_data: 6_000,
             stream_data_bidi_local: 2_000,
             stream_data_bidi_remote: 3_000,
@@ -342,8 +343,8 @@ fn config(setting: &Setting, end: usize) -> TransportConfig {
             max_streams_uni: 2,
             send_buffer: 5_000,
             max_window: 20_000,
-        };
-        config.datagram_queue = 3_000;
+        });
+        config.set_datagram_queue(3_000);
     }
     config
 }

@@ -179,8 +179,9 @@ async fn connect(endpoint: &Endpoint, config: ClientConfig, builder: &PathManage
 }
 
 fn transport(multipath: Multipath) -> Arc<TransportConfig> {
-    let config = TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler()));
-    Arc::new(TransportConfig { multipath, ..config })
+    let mut config = TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler()));
+    config.set_multipath(multipath);
+    Arc::new(config)
 }
 
 /// Sends back what comes on every stream, until `ended`.

@@ -168,7 +168,7 @@ impl Outage {
             ..Hints::NONE
         };
         let FourTuple { local, remote } = hvq_tests::net::wire::Wire::addresses(0);
-        config.channels = [local, remote].map(|address| ChannelHint::new(address, hints)).to_vec();
+        config.set_channels([local, remote].map(|address| ChannelHint::new(address, hints)).to_vec());
         let mut net = Net::new(config.clone(), config, 1);
         for (wire, (spec, _)) in SPECS.iter().enumerate().take(self.wires) {
             let mut spec = (*spec).to_owned();

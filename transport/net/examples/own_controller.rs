@@ -144,7 +144,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
 
     // Connections whose paths are under it.
     let mut transport = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
-    transport.congestion = Congestion::custom(gentle);
+    transport.set_congestion(Congestion::custom(gentle));
     let (delivered, controller) = download(Arc::new(transport)).await?;
     println!("{delivered} bytes over loopback under {controller}");
     if (delivered, controller) == (1 << 20, "gentle") { Ok(()) } else { Err("another controller".into()) }

@@ -10,7 +10,7 @@ use crate::{
     ClientConfig, ConnectError, ConnectOptions, ConnectionError, EndpointConfig, LocalAddress, PathOptions,
     ServerConfig,
 };
-use hvq_transport::connection::FourTuple;
+use hvq_transport::connection::{FourTuple, TransportConfigError};
 use hvq_transport::endpoint::{Endpoint as Core, EndpointStats, NetworkPath};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
@@ -75,7 +75,7 @@ impl Endpoint {
     /// A server that listens on `local`, one socket each; it can connect too.
     ///
     /// # Errors
-    /// A socket cannot be bound, or `local` is empty.
+    /// A socket cannot be bound, `local` is empty, or a setting is out of its range.
     ///
     /// # Panics
     /// Outside of a tokio runtime, as [`Endpoint::new`].
@@ -90,7 +90,8 @@ impl Endpoint {
     /// An endpoint as `options` say. Its driver runs on the current tokio runtime.
     ///
     /// # Errors
-    /// A socket cannot be bound, a server has no address, or the system has no randomness.
+    /// A socket cannot be bound, a server has no address or a setting that is out of its range
+    /// ([`TransportConfigError`](crate::config::TransportConfigError)), or the system has no randomness.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -209,8 +210,13 @@ impl Endpoint {
     }
 
     /// Replaces what new connections of peers are made from; `None` accepts no more. Existing connections go on.
-    pub fn set_server(&self, config: Option<ServerConfig>) {
+    ///
+    /// # Errors
+    /// A setting is out of its range; nothing is replaced then.
+    pub fn set_server(&self, config: Option<ServerConfig>) -> Result<(), TransportConfigError> {
+        config.as_ref().map_or(Ok(()), |config| config.transport.check())?;
         self.presence.shared.lock().core.set_server(config);
+        Ok(())
     }
 
     /// Closes all connections with the application's `code` and a reason for people, and accepts and starts no more.
@@ -273,7 +279,7 @@ impl Endpoint {
     }
 
     /// Adds knowledge of paths that an earlier endpoint left, with which connections begin there
-    /// ([`TransportConfig::path_memory`](crate::TransportConfig::path_memory)). Returns the number of paths; `None` if `bytes` are
+    /// ([`TransportConfig::set_path_memory`](crate::TransportConfig::set_path_memory)). Returns the number of paths; `None` if `bytes` are
     /// damaged or of another version: then none is added.
     pub fn add_knowledge(&self, bytes: &[u8]) -> Option<usize> {
         let now = self.presence.shared.now();
@@ -323,6 +329,10 @@ pub(crate) fn start(
     if config.epoch.is_zero() {
         // A clock from before 1970 only makes tokens of earlier runs useless.
         config.epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    }
+    if let Some(server) = &server {
+        let checked = server.transport.check();
+        checked.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     }
     let core = Core::new(config, server, seed);
     let shared = Arc::new(Shared::new(core, sockets));

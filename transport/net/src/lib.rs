@@ -83,7 +83,7 @@ pub mod config {
     pub use hvq_transport::connection::{
         AckPolicy, AckRequests, ChannelHint, DatagramSizing, Dscp, EcnMarking, Greasing, HintExchange,
         Migration, Preference, PreferredAddresses, QueueBound, Rotation, SchedulerFactory, SpinBit,
-        VersionChoice, Versions,
+        TransportConfigError, VersionChoice, Versions,
     };
     pub use hvq_transport::memory::{MemoryQuota, MemoryUse};
     pub use hvq_transport::stream::StreamLimits;

@@ -248,7 +248,7 @@ impl Connection {
     }
 
     /// Says what is known about the channel of a path. The peer is told, if both ends exchange hints
-    /// ([`TransportConfig::path_hints`](crate::TransportConfig)).
+    /// ([`TransportConfig::set_path_hints`](crate::TransportConfig::set_path_hints)).
     ///
     /// # Errors
     /// The path is not open.

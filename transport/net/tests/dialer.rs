@@ -5,7 +5,7 @@
 mod common;
 
 use common::{NAME, Pki, local, transport, within};
-use hvq::{ConnectionError, Destination, DialError, Dialer, Endpoint, PathOptions, TransportConfig};
+use hvq::{ConnectionError, Destination, DialError, Dialer, Endpoint, PathOptions};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,7 @@ async fn a_server_that_does_not_answer_is_one_error_that_names_every_attempt() {
     // One of another authority, whose certificate does not do.
     let stranger = Endpoint::server(other.server(transport()), &[local("127.0.0.1:0")]).unwrap();
     let refused = stranger.local_addrs()[0];
-    let config = TransportConfig { handshake_timeout: Duration::from_millis(1_200), ..transport() };
+    let config = transport().set_handshake_timeout(Duration::from_millis(1_200)).clone();
     let client = Endpoint::client(&[]).unwrap();
     let dialer = Dialer::new(client.clone(), pki.client(config));
     let path = PathOptions::new("wifi", local("127.0.0.2"));

@@ -50,10 +50,27 @@ async fn a_client_that_shares_no_protocol_with_the_server_learns_so() {
 }
 
 #[tokio::test]
+async fn a_setting_out_of_its_range_starts_neither_a_server_nor_a_connection() {
+    let nonsense = || transport().set_max_udp_payload(100).clone();
+    let named = |error: &dyn std::error::Error| error.to_string().contains("max_udp_payload is 100 bytes");
+    let pki = Pki::new();
+    let error = Endpoint::server(pki.server(nonsense()), &[local("127.0.0.1:0")]).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    assert!(named(&error), "{error}");
+    let server = Endpoint::server(pki.server(transport()), &[local("127.0.0.1:0")]).unwrap();
+    assert_eq!(server.set_server(Some(pki.server(nonsense()))).unwrap_err().setting, "max_udp_payload");
+    let client = Endpoint::client(&[]).unwrap();
+    let error = client.connect(pki.client(nonsense()), server.local_addrs()[0], NAME).unwrap_err();
+    assert!(matches!(error, ConnectError::Transport(_)) && named(&error), "{error}");
+    // The server is the one that it was before.
+    within(client.connect(pki.client(transport()), server.local_addrs()[0], NAME).unwrap()).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_server_that_is_not_there_is_a_timeout() {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut hasty = transport();
-    hasty.handshake_timeout = Duration::from_millis(300);
+    hasty.set_handshake_timeout(Duration::from_millis(300));
     let client = Endpoint::client(&[]).unwrap();
     let connecting = client.connect(Pki::new().client(hasty), silent.local_addr().unwrap(), NAME).unwrap();
     let error = within(connecting).await.unwrap_err();
@@ -66,7 +83,7 @@ async fn a_server_that_is_not_there_is_a_timeout() {
 async fn a_port_that_nobody_listens_on_is_a_timeout_too() {
     let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut hasty = transport();
-    hasty.handshake_timeout = Duration::from_millis(300);
+    hasty.set_handshake_timeout(Duration::from_millis(300));
     let client = Endpoint::client(&[]).unwrap();
     let error = within(client.connect(Pki::new().client(hasty), closed, NAME).unwrap()).await.unwrap_err();
     assert_eq!(error, ConnectionError::HandshakeTimeout);
@@ -75,7 +92,7 @@ async fn a_port_that_nobody_listens_on_is_a_timeout_too() {
 #[tokio::test]
 async fn a_peer_that_falls_silent_ends_the_connection_by_the_idle_timeout() {
     let mut short = transport();
-    short.idle_timeout = Duration::from_millis(300);
+    short.set_idle_timeout(Duration::from_millis(300));
     let pair = Pair::with(short, transport()).await;
     assert_eq!(within(pair.near.closed()).await, ConnectionError::IdleTimeout);
     within(pair.client.wait_idle()).await;
@@ -171,9 +188,9 @@ async fn closing_an_endpoint_closes_its_connections_and_accepts_no_more() {
 async fn a_server_that_stops_listening_goes_on_with_what_it_has() {
     let pair = Pair::new().await;
     let _echo = echo(pair.far.clone());
-    pair.server.set_server(None);
+    pair.server.set_server(None).unwrap();
     let mut hasty = transport();
-    hasty.handshake_timeout = Duration::from_millis(200);
+    hasty.set_handshake_timeout(Duration::from_millis(200));
     let late = pair.client.connect(pair.pki.client(hasty), pair.server_addr(), NAME).unwrap();
     assert_eq!(within(late).await.unwrap_err(), ConnectionError::HandshakeTimeout);
     let (mut send, mut receive) = within(pair.near.open_bi()).await.unwrap();
@@ -259,7 +276,7 @@ fn watched(begins: impl Fn() + Send + Sync + 'static) -> hvq::TransportConfig {
         begins();
         None
     });
-    hvq::TransportConfig { tracer: Some(tracer), ..transport() }
+    transport().set_tracer(Some(tracer)).clone()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
@@ -312,7 +329,7 @@ async fn a_driver_that_panics_is_known_to_have_ended() {
     let broken = Endpoint::server(pki.server(watched(|| panic!("as a bug would"))), &[local("127.0.0.1:0")]);
     let broken = broken.unwrap();
     let mut hasty = transport();
-    hasty.handshake_timeout = Duration::from_millis(300);
+    hasty.set_handshake_timeout(Duration::from_millis(300));
     let alive = tokio::time::timeout(Duration::from_millis(50), broken.stopped()).await;
     assert!(alive.is_err());
     let client = Endpoint::client(&[]).unwrap();

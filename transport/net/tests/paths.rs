@@ -120,7 +120,7 @@ impl Relay {
 #[tokio::test]
 async fn a_path_that_leads_nowhere_is_reported_and_the_connection_goes_on() {
     let mut hasty = transport();
-    hasty.validation_timeout = Duration::from_millis(500);
+    hasty.set_validation_timeout(Duration::from_millis(500));
     let pair = Pair::with(hasty, transport()).await;
     let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let options = PathOptions::new("nowhere", local("127.0.0.1:0")).to(nobody.local_addr().unwrap());
@@ -150,7 +150,7 @@ async fn data_may_flow_before_a_path_is_validated() {
 #[tokio::test]
 async fn what_is_wrong_with_a_path_is_said() {
     let mut single = transport();
-    single.multipath = hvq::Multipath::Off;
+    single.set_multipath(hvq::Multipath::Off);
     let pair = Pair::with(single, transport()).await;
     let options = || PathOptions::new("second", local("127.0.0.1:0"));
     let error = within(pair.near.open_path(options())).await.unwrap_err();

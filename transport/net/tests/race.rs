@@ -5,7 +5,7 @@
 mod common;
 
 use common::{NAME, Pki, echo, local, transport, within};
-use hvq::{ConnectOptions, ConnectionError, Endpoint, PathId, PathOptions, TransportConfig};
+use hvq::{ConnectOptions, ConnectionError, Endpoint, PathId, PathOptions};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -114,7 +114,7 @@ async fn where_no_path_leads_anywhere_the_attempt_ends_at_the_callers_limit() {
     let paths = [path("dead", "127.0.0.2", silence.address()), path("dark", "127.0.0.3", other.address())];
     let options = ConnectOptions::new(silence.address(), NAME).racing(0, &paths);
     let limit = Duration::from_millis(900);
-    let config = TransportConfig { handshake_timeout: limit, ..transport() };
+    let config = transport().set_handshake_timeout(limit).clone();
     let begun = Instant::now();
     let error = within(client.connect_with(pki.client(config), options).unwrap()).await.unwrap_err();
     assert_eq!(error, ConnectionError::HandshakeTimeout);

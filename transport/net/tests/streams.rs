@@ -60,7 +60,7 @@ async fn fifty_streams_of_several_tasks_do_not_mix() {
 #[tokio::test]
 async fn opening_waits_while_the_peer_permits_no_more_streams() {
     let mut limited = transport();
-    limited.streams.max_streams_uni = 2;
+    limited.streams_mut().max_streams_uni = 2;
     let pair = Pair::with(transport(), limited).await;
     let mut held = Vec::new();
     for _ in 0..2 {
@@ -79,10 +79,10 @@ async fn opening_waits_while_the_peer_permits_no_more_streams() {
 #[tokio::test]
 async fn a_writer_is_held_back_until_the_reader_reads() {
     let mut small = transport();
-    small.streams.stream_data_uni = 10_000;
-    small.streams.max_window = 10_000;
+    small.streams_mut().stream_data_uni = 10_000;
+    small.streams_mut().max_window = 10_000;
     let mut near = transport();
-    near.streams.send_buffer = 20_000;
+    near.streams_mut().send_buffer = 20_000;
     let pair = Pair::with(near, small).await;
     let mut stream = within(pair.near.open_uni()).await.unwrap();
     let data = pattern(200_000);
@@ -208,7 +208,7 @@ async fn datagrams_arrive_both_ways_and_large_ones_are_refused() {
     let error = pair.near.send_datagram(Bytes::from(vec![7; 70_000])).unwrap_err();
     assert!(matches!(error, SendDatagramError::Refused(_)), "{error}");
     let mut silent = transport();
-    silent.max_datagram_frame = 0;
+    silent.set_max_datagram_frame(0);
     let pair = Pair::with(transport(), silent).await;
     assert_eq!(pair.near.max_datagram_size(), None);
     assert!(pair.near.send_datagram(Bytes::from_static(b"x")).is_err());

@@ -9,7 +9,7 @@ use crate::tls::{self, Resumption};
 use bytes::Bytes;
 use clap::Args;
 use hvq::tls::Replay;
-use hvq::{ClientConfig, EarlyData, TransportConfig};
+use hvq::{ClientConfig, EarlyData};
 use hvq_program::arguments::PathArguments;
 use hvq_program::arguments::TransportArguments;
 use hvq_program::arguments::TrustArguments;
@@ -128,8 +128,7 @@ impl GetArguments {
         };
         let resumption = Resumption { file: self.resumption.session.clone(), early_data };
         let tls = tls::client(self.trust.trust(), &network.transport.secrecy(), &resumption)?;
-        let transport =
-            TransportConfig { handshake_timeout: network.connect_timeout, ..network.transport.config() };
+        let transport = network.transport.config().set_handshake_timeout(network.connect_timeout).clone();
         Ok(Settings {
             config: ClientConfig::new(tls, Arc::new(logs.watch(transport))),
             paths: network.paths.choice()?,

@@ -10,7 +10,7 @@ use crate::tls::{self, Publication, Resumption, SelfSigned, Trust};
 use clap::Args;
 use http::HeaderValue;
 use http::uri::Authority;
-use hvq::{ClientConfig, PathInfo, TransportConfig, Verify};
+use hvq::{ClientConfig, PathInfo, Verify};
 use hvq_gateway::AcceptorError;
 use hvq_gateway::proxy::{
     self, GatewayAddress, Link, LinkError, LinkOptions, Proxy, ProxyError, ProxyOptions, TlsIdentity,
@@ -111,11 +111,12 @@ impl ProxyArguments {
         };
         let trust = Trust::new(verify, self.trust.own.identity());
         let tls = tls::client(trust, &self.transport.secrecy(), &Resumption::default())?;
-        let transport = TransportConfig {
-            handshake_timeout: self.connect_timeout,
-            keep_alive: Some(KEEP_ALIVE),
-            ..self.transport.config()
-        };
+        let transport = self
+            .transport
+            .config()
+            .set_handshake_timeout(self.connect_timeout)
+            .set_keep_alive(Some(KEEP_ALIVE))
+            .clone();
         Ok(ClientConfig::new(tls, Arc::new(logs.watch(transport))))
     }
 

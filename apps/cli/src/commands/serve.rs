@@ -9,7 +9,7 @@ use crate::tls::{self, Publication, SelfSigned};
 use clap::Args;
 use hvq::admission::RetryPolicy;
 use hvq::config::Migration;
-use hvq::{ChannelOptions, EarlyData, Identity, ServerConfig, TransportConfig};
+use hvq::{ChannelOptions, EarlyData, Identity, ServerConfig};
 use hvq_gateway::content::Files;
 use hvq_gateway::server::Service;
 use hvq_live::objects::Pages;
@@ -134,13 +134,16 @@ pub(crate) async fn run(arguments: Box<ServeArguments>, console: Console) -> Res
     let mut signals = Signals::new()?;
     descriptors::raise_limit();
     let config = |facts: SocketFacts| {
-        let transport = logs.watch(TransportConfig {
-            channels: facts.hints,
-            codepoints: facts.codepoints,
-            migration: arguments.migration,
-            preferred_addresses: listen::preferred(&arguments.preferred_address),
-            ..arguments.transport.config()
-        });
+        let transport = logs.watch(
+            arguments
+                .transport
+                .config()
+                .set_channels(facts.hints)
+                .set_codepoints(facts.codepoints)
+                .set_migration(arguments.migration)
+                .set_preferred_addresses(listen::preferred(&arguments.preferred_address))
+                .clone(),
+        );
         ServerConfig { retry: arguments.retry, ..ServerConfig::new(tls.clone(), Arc::new(transport)) }
     };
     let endpoint = listen::bind(&arguments.listen, &arguments.channel, config)?;

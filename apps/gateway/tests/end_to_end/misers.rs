@@ -48,9 +48,9 @@ impl Miser {
     async fn new(endpoint: &Endpoint, gateway: &Counted, credit: Credit) -> Self {
         let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::CaPem(gateway.trust.pem()));
         let mut transport = TransportConfig::new(Arc::new(|| Policy::default().scheduler()));
-        transport.streams.max_data = credit.connection;
-        transport.streams.stream_data_bidi_local = credit.stream;
-        transport.streams.max_window = credit.connection.max(credit.stream);
+        transport.streams_mut().max_data = credit.connection;
+        transport.streams_mut().stream_data_bidi_local = credit.stream;
+        transport.streams_mut().max_window = credit.connection.max(credit.stream);
         let config = ClientConfig::new(tls.build().unwrap(), Arc::new(transport));
         let connection =
             within(endpoint.connect(config, gateway.address, "localhost").unwrap()).await.unwrap();

@@ -164,7 +164,7 @@ impl Fixture {
     /// A client that permits nothing to be sent on the streams of its requests.
     pub async fn client_without_credit(&self) -> Client {
         let mut transport = transport();
-        transport.streams.stream_data_bidi_local = 0;
+        transport.streams_mut().stream_data_bidi_local = 0;
         let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::CaPem(self.chain.clone()));
         let config = ClientConfig::new(tls.build().unwrap(), Arc::new(transport));
         let (endpoint, remote) = (Endpoint::client(&[]).unwrap(), self.gateway.local_addrs()[0]);
@@ -241,10 +241,9 @@ async fn connect(
 }
 
 fn transport() -> TransportConfig {
-    TransportConfig {
-        handshake_timeout: Duration::from_secs(2),
-        ..TransportConfig::new(Arc::new(|| Policy::default().scheduler()))
-    }
+    TransportConfig::new(Arc::new(|| Policy::default().scheduler()))
+        .set_handshake_timeout(Duration::from_secs(2))
+        .clone()
 }
 
 impl Drop for Client {

@@ -130,10 +130,9 @@ async fn requests_that_wait_for_a_gateway_that_is_not_there_share_one_attempt() 
     // Bound, so that nobody else answers there, and never read.
     let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::Insecure).build().unwrap();
-    let transport = TransportConfig {
-        handshake_timeout: ATTEMPT,
-        ..TransportConfig::new(Arc::new(|| Policy::default().scheduler()))
-    };
+    let transport = TransportConfig::new(Arc::new(|| Policy::default().scheduler()))
+        .set_handshake_timeout(ATTEMPT)
+        .clone();
     let link = Link::new(LinkOptions {
         gateway: GatewayAddress { host: "127.0.0.1".to_owned(), port: silent.local_addr().unwrap().port() },
         config: ClientConfig::new(tls, Arc::new(transport)),

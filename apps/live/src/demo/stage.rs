@@ -8,7 +8,7 @@ use crate::objects::Pages;
 use hvq::config::ChannelHint;
 use hvq::{
     ClientConfig, ConnectOptions, Connection, EarlyData, Endpoint, Hints, LocalAddress, PathOptions,
-    ServerConfig, TransportConfig, Verify,
+    ServerConfig, Verify,
 };
 use hvq_emulation::Direction;
 use hvq_emulation::relay::{Relay, RelayHandle};
@@ -50,14 +50,14 @@ impl Server {
         let tls = tls::server(plan.certificate.identity(), &Secrecy::default(), EarlyData::Off)?;
         let config = |channels| {
             let transport =
-                TransportConfig { channels, ..transport::config(scheme.policy(), plan.congestion) };
+                transport::config(scheme.policy(), plan.congestion).set_channels(channels).clone();
             ServerConfig::new(tls.clone(), Arc::new(transport))
         };
         let local = [LocalAddress::Socket(LOOPBACK), LocalAddress::Socket(LOOPBACK)];
         let endpoint = Endpoint::server(config(Vec::new()), &local)?;
         let hint = |(local, channel)| ChannelHint::new(local, hints(plan, channel, Direction::Down));
         let hints = endpoint.local_addrs().into_iter().zip(ChannelName::ALL).map(hint).collect();
-        endpoint.set_server(Some(config(hints)));
+        endpoint.set_server(Some(config(hints)))?;
         let mut pages = Pages::new(vec![page.clone()]);
         pages.wait_scale = THINK_SCALE;
         let service = Service::new(pages, None);

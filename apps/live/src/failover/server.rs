@@ -60,8 +60,9 @@ pub(super) fn transport(contender: Contender) -> Arc<TransportConfig> {
         Contender::Multipath(policy) => (policy, Multipath::UpTo(PATHS)),
         Contender::Migration => (Policy::MinRtt, Multipath::Off),
     };
-    let config = TransportConfig::new(Arc::new(move || policy.scheduler()));
-    Arc::new(TransportConfig { multipath, ..config })
+    let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
+    config.set_multipath(multipath);
+    Arc::new(config)
 }
 
 /// Runs `future` on this thread.

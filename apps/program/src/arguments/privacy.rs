@@ -47,22 +47,21 @@ pub(super) struct PrivacyArguments {
 
 impl PrivacyArguments {
     /// `config`, with what these arguments ask for.
-    pub(super) fn apply(&self, config: TransportConfig) -> TransportConfig {
-        TransportConfig {
-            spin_bit: match self.spin_bit {
+    pub(super) fn apply(&self, mut config: TransportConfig) -> TransportConfig {
+        config
+            .set_spin_bit(match self.spin_bit {
                 Switch::On => SpinBit::Mostly,
                 Switch::Off => SpinBit::Never,
-            },
-            greasing: match self.greasing {
+            })
+            .set_greasing(match self.greasing {
                 Switch::On => Greasing::On,
                 Switch::Off => Greasing::Off,
-            },
-            rotation: Rotation {
+            })
+            .set_rotation(Rotation {
                 packets: self.rotate_packets,
                 time: self.rotate_every,
                 idle: self.rotate_idle,
-            },
-            ..config
-        }
+            });
+        config
     }
 }

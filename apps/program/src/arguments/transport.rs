@@ -73,18 +73,18 @@ impl TransportArguments {
     pub fn config(&self) -> TransportConfig {
         let mut config = self.privacy.apply(config(self.scheduler, self.congestion));
         if let Some(size) = self.datagram_size {
-            config.datagram_size = DatagramSizing::Fixed(size.into());
+            config.set_datagram_size(DatagramSizing::Fixed(size.into()));
         }
         if self.no_ecn {
-            config.ecn = EcnMarking::Off;
+            config.set_ecn(EcnMarking::Off);
         }
         if self.ack_frequency == Switch::Off {
-            config.ack_requests = AckRequests::Off;
+            config.set_ack_requests(AckRequests::Off);
         }
         if self.path_hints == Switch::Off {
-            config.path_hints = HintExchange::Off;
+            config.set_path_hints(HintExchange::Off);
         }
-        config.path_keep_alive = self.path_keep_alive;
+        config.set_path_keep_alive(self.path_keep_alive);
         // Whoever names versions prefers them in that order, also as a server.
         let mut named: Vec<Version> = Vec::new();
         for version in &self.versions {
@@ -93,7 +93,7 @@ impl TransportArguments {
             }
         }
         if let Some(versions) = Versions::new(&named, VersionChoice::OwnPreference) {
-            config.versions = versions;
+            config.set_versions(versions);
         }
         config
     }

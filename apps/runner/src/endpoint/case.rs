@@ -92,24 +92,24 @@ impl TestCase {
 
     /// Returns the configuration of the transport in this case.
     pub(crate) fn transport(self, settings: &Settings) -> TransportConfig {
-        let defaults = TransportConfig::new(Arc::new(|| Policy::default().scheduler()));
-        let streams = StreamLimits {
-            max_data: CONNECTION_WINDOW,
-            stream_data_bidi_local: STREAM_WINDOW,
-            stream_data_bidi_remote: STREAM_WINDOW,
-            ..StreamLimits::default()
-        };
-        TransportConfig {
+        let mut config = TransportConfig::new(Arc::new(|| Policy::default().scheduler()));
+        config
+            .set_versions(self.versions())
+            .set_handshake_timeout(HANDSHAKE)
+            .set_idle_timeout(IDLE)
+            .set_keep_alive((!settings.is_server()).then_some(KEEP_ALIVE))
+            .set_preferred_addresses(hvq_program::listen::preferred(&settings.preferred_address))
+            .set_streams(StreamLimits {
+                max_data: CONNECTION_WINDOW,
+                stream_data_bidi_local: STREAM_WINDOW,
+                stream_data_bidi_remote: STREAM_WINDOW,
+                ..StreamLimits::default()
+            });
+        if !settings.multipath {
             // The runner reads captures with a program that knows no frames of multipath.
-            multipath: if settings.multipath { defaults.multipath } else { Multipath::Off },
-            versions: self.versions(),
-            handshake_timeout: HANDSHAKE,
-            idle_timeout: IDLE,
-            keep_alive: (!settings.is_server()).then_some(KEEP_ALIVE),
-            streams,
-            preferred_addresses: hvq_program::listen::preferred(&settings.preferred_address),
-            ..defaults
+            config.set_multipath(Multipath::Off);
         }
+        config
     }
 
     /// A client always begins with version 1 and could speak version 2. In one case both sides like that better; where

@@ -69,8 +69,8 @@ impl Rust {
         let (chain, key) = identity();
         let policy = if paths == Paths::Two { Policy::Hvc } else { Policy::Single(None) };
         let mut transport = TransportConfig::new(Arc::new(move || policy.scheduler()));
-        transport.datagram_size = usize::from(DATAGRAM).into();
-        transport.segments = segments;
+        transport.set_datagram_size(usize::from(DATAGRAM).into());
+        transport.set_segments(segments);
         let transport = Arc::new(transport);
         let server_tls = ServerTls::builder(Identity::Pem { chain: chain.clone().into(), key: key.into() });
         let server_tls = server_tls.alpn(["test"]).build().expect("the identity is valid");

@@ -1,5 +1,10 @@
 //! The configuration of connections: an application's decisions before they start.
 
+mod check;
+mod settings;
+
+pub use check::TransportConfigError;
+
 use crate::PathId;
 use crate::congestion::Congestion;
 use crate::connection::ack_frequency::{AckRequests, MIN_ACK_DELAY};
@@ -43,7 +48,7 @@ pub struct ChannelHint {
     /// The congestion control of these paths, if not that of the connection.
     pub congestion: Option<Congestion>,
     /// The name of the link behind the address, at most 64 bytes: what is remembered of its paths is found by it in later
-    /// connections ([`TransportConfig::path_memory`]). `None` has it found by the IP address.
+    /// connections ([`TransportConfig::set_path_memory`]). `None` has it found by the IP address.
     pub link: Option<Arc<str>>,
 }
 
@@ -63,100 +68,44 @@ pub enum Multipath {
     UpTo(PathId),
 }
 
-/// Limits and choices of a connection. All have defaults but the scheduler.
+/// Limits and choices of a connection. All have defaults but the scheduler. Setters can be chained, and say units, defaults and
+/// ranges.
 #[derive(Clone)]
 pub struct TransportConfig {
-    /// The policy that places frames on paths.
-    pub scheduler: SchedulerFactory,
-    /// The congestion control of each path whose channel names no other (see [`ChannelHint`]): a built-in algorithm or a
-    /// factory of the program's. Default: CUBIC (RFC 9438).
-    pub congestion: Congestion,
-    /// The versions of QUIC that are spoken, the preferred one first. Default: 1 (RFC 9000) and 2 (RFC 9369).
-    pub versions: Versions,
-    /// Greasing: values that mean nothing vary, such as reserved versions and transport parameters, and the QUIC bit if
-    /// the peer agrees (RFC 9287). Default: on.
-    pub greasing: Greasing,
-    /// The multipath extension (RFC 10069). Default: path IDs 0 to 3.
-    pub multipath: Multipath,
-    /// Permission for clients to move their paths to other addresses (RFC 9000 §9), at a server. Default: allowed.
-    pub migration: Migration,
-    /// The silence after which the connection ends (RFC 9000 §10.1); zero disables the timeout. The lower value of both
-    /// ends holds. Default: 30 s.
-    pub idle_timeout: Duration,
-    /// The longest time that a handshake may take; then the connection ends. Default: 10 s.
-    pub handshake_timeout: Duration,
-    /// The silence of the connection after which a PING is sent (RFC 9000 §10.1.2); `None` sends none. Default: `None`.
-    pub keep_alive: Option<Duration>,
-    /// The silence of a path after which a PING is sent on it; `None` sends none. A backup path that is kept warm is
-    /// found out when it dies, and its NAT binding lives on.
-    /// [`Connection::set_path_keep_alive`](crate::connection::Connection::set_path_keep_alive) changes it for one path.
-    /// Default: `None`.
-    pub path_keep_alive: Option<Duration>,
-    /// The spin bit, by which observers of the network may measure round-trip times (RFC 9000 §17.4). Default: it spins
-    /// on all paths but one in sixteen.
-    pub spin_bit: SpinBit,
-    /// The limits after which paths change the peer's connection ID that they use (RFC 9000 §5.1.2). Default: none.
-    pub rotation: Rotation,
-    /// A server's addresses that clients shall move to after the handshake (RFC 9000 §9.6); the endpoint must receive
-    /// there. Default: none.
-    pub preferred_addresses: PreferredAddresses,
-    /// Tells whether a client moves to the server's preferred address. Default: it does.
-    pub preference: Preference,
-    /// The Differentiated Services codepoints of paths, by local address; others have 0. Default: none.
-    pub codepoints: Vec<(SocketAddr, Dscp)>,
-    /// The limits of streams and their flow control.
-    pub streams: StreamLimits,
-    /// The maximum number of bytes that a connection holds for its peer and its application together: stream data that
-    /// was not sent, acknowledged or read, and datagrams. Default: 32 MiB. While the endpoint's
-    /// [quota](crate::endpoint::EndpointConfig::memory) is short it holds less. Data that the peer was granted to send
-    /// is taken in even so, unless the quota is nearly used up.
-    pub memory: usize,
-    /// The largest DATAGRAM frame accepted (max_datagram_frame_size, RFC 9221 §3), in bytes; 0 refuses them. Default:
-    /// 65,535.
-    pub max_datagram_frame: u64,
-    /// The maximum number of bytes of datagrams that wait for sending, and as many for the application. Default: 1 MiB.
-    pub datagram_queue: usize,
-    /// The size of UDP datagrams sent: a fixed one, or path MTU discovery (RFC 8899). Default: discovery up to 1452
-    /// bytes.
-    pub datagram_size: DatagramSizing,
-    /// The largest UDP payload accepted (max_udp_payload_size, RFC 9000 §18.2), in bytes. Default: 65,527.
-    pub max_udp_payload: u64,
-    /// The policy by which packets are acknowledged, unless the peer asks for something else. Default: every second
-    /// ack-eliciting packet, after 25 ms at most.
-    pub acknowledge: AckPolicy,
-    /// The exchange of requests for acknowledgements: tells whether the ends tell each other how often they want them
-    /// (draft-ietf-quic-ack-frequency-14). Default: they do.
-    pub ack_requests: AckRequests,
-    /// Explicit congestion notification: tells whether packets are marked as ECN-capable (RFC 9000 §13.4). Default:
-    /// they are, on paths that carry the marks.
-    pub ecn: EcnMarking,
-    /// The time for which a path may be validated before the attempt fails (RFC 9000 §8.2.4). Default: 3 s.
-    pub validation_timeout: Duration,
-    /// Hints about channels, by local address. Default: none.
-    pub channels: Vec<ChannelHint>,
-    /// The exchange of hints about paths: tells whether the peer is told this end's, and believed its own
-    /// (docs/spec/path-hints.md). Default: both, if the peer takes part.
-    pub path_hints: HintExchange,
-    /// Tells whether the queue of a path that is quicker and narrower than others is bounded, whatever the policy and the
-    /// controller do. Default: it is. Off, experiments have other transports' policies as their authors have them.
-    pub queue_bound: QueueBound,
-    /// The memory of paths that the endpoint keeps beyond the connection: rates, round trips and windows, with which a later
-    /// connection begins on the same path (Careful Resume, RFC 9959). Default: for ten minutes.
-    pub path_memory: PathMemory,
-    /// The number of full datagrams that the client sends to open a path, so that the server may answer with more than
-    /// three before the address is validated (RFC 9000 §8.1); none where the hinted rate makes one take more than a
-    /// millisecond. Default: 4.
-    pub opening_datagrams: u8,
-    /// The maximum number of segments of one datagram batch (UDP generic segmentation offload). Default: 64.
-    pub segments: usize,
-    /// The limits on the use of keys, if lower than those of the cipher suite (RFC 9001 §6.6). Keys are updated when
-    /// half of the packets that one key may seal are sealed. Default: `None`, those of the suite.
-    pub aead_limits: Option<AeadLimits>,
-    /// The packet number at which a connection is over (RFC 9000 §12.3). Tests cannot wait for 2^62 packets.
-    #[doc(hidden)]
-    pub last_packet_number: u64,
-    /// The factory of tracers, which watch each connection from its first moment on. Default: `None`, nobody watches.
-    pub tracer: Option<TracerFactory>,
+    pub(crate) scheduler: SchedulerFactory,
+    pub(crate) congestion: Congestion,
+    pub(crate) versions: Versions,
+    pub(crate) greasing: Greasing,
+    pub(crate) multipath: Multipath,
+    pub(crate) migration: Migration,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) handshake_timeout: Duration,
+    pub(crate) keep_alive: Option<Duration>,
+    pub(crate) path_keep_alive: Option<Duration>,
+    pub(crate) spin_bit: SpinBit,
+    pub(crate) rotation: Rotation,
+    pub(crate) preferred_addresses: PreferredAddresses,
+    pub(crate) preference: Preference,
+    pub(crate) codepoints: Vec<(SocketAddr, Dscp)>,
+    pub(crate) streams: StreamLimits,
+    pub(crate) memory: usize,
+    pub(crate) max_datagram_frame: u64,
+    pub(crate) datagram_queue: usize,
+    pub(crate) datagram_size: DatagramSizing,
+    pub(crate) max_udp_payload: u64,
+    pub(crate) acknowledge: AckPolicy,
+    pub(crate) ack_requests: AckRequests,
+    pub(crate) ecn: EcnMarking,
+    pub(crate) validation_timeout: Duration,
+    pub(crate) channels: Vec<ChannelHint>,
+    pub(crate) path_hints: HintExchange,
+    pub(crate) queue_bound: QueueBound,
+    pub(crate) path_memory: PathMemory,
+    pub(crate) opening_datagrams: u8,
+    pub(crate) segments: usize,
+    pub(crate) aead_limits: Option<AeadLimits>,
+    pub(crate) last_packet_number: u64,
+    pub(crate) tracer: Option<TracerFactory>,
 }
 
 impl TransportConfig {

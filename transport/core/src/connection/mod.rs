@@ -29,7 +29,7 @@ mod views;
 
 pub use ack_frequency::AckRequests;
 pub use commands::{OpenPathError, PathCommandError};
-pub use config::{ChannelHint, Multipath, SchedulerFactory, TransportConfig};
+pub use config::{ChannelHint, Multipath, SchedulerFactory, TransportConfig, TransportConfigError};
 pub use event::{Event, PathEvent};
 pub use handshake::setup::{ClientAddress, ConnectionSetup, IncomingConnection, InitialIds};
 pub use handshake::succession::Replay;

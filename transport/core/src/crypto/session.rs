@@ -41,7 +41,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// CRYPTO bytes that the peer may send after the handshake, over the whole connection: some hundred session tickets.
-pub const POST_HANDSHAKE_LIMIT: usize = 128 * 1024;
+pub(crate) const POST_HANDSHAKE_LIMIT: usize = 128 * 1024;
 /// Session tickets that are kept; older ones are dropped.
 pub const MAX_TICKETS: usize = 8;
 

@@ -36,7 +36,9 @@ pub use stats::{EndpointStats, SlotStats};
 use crate::connection::paths::knowledge;
 use crate::connection::paths::shared_bottleneck::SharedBottlenecks;
 use crate::connection::send::buffer_pool::BufferPool;
-use crate::connection::{Connection, Datagram, Event, FourTuple, Resumption, Step, Transmit};
+use crate::connection::{
+    Connection, Datagram, Event, FourTuple, Resumption, Step, Transmit, TransportConfigError,
+};
 use crate::crypto::replay::ReplayGuard;
 use crate::crypto::reset::ResetKey;
 use crate::crypto::session::{EarlyData, TlsConfigError};
@@ -81,6 +83,9 @@ pub enum ConnectError {
     /// The TLS configuration or the server's name is not usable.
     #[error(transparent)]
     Tls(#[from] TlsConfigError),
+    /// A setting of the transport is out of its range.
+    #[error(transparent)]
+    Config(#[from] TransportConfigError),
     /// The endpoint has as many connections as it may.
     #[error("the endpoint has as many connections as it may")]
     TooManyConnections,
@@ -261,6 +266,7 @@ impl Endpoint {
 
     fn start_connection(&mut self, start: Start<'_>, now: Instant) -> Result<ConnectionHandle, ConnectError> {
         let Start { config, tuple, server_name, resumption } = start;
+        config.transport.check()?;
         if self.connections.len() >= self.config.most_connections() {
             return Err(ConnectError::TooManyConnections);
         }

@@ -42,13 +42,13 @@ mod parameter {
 }
 
 /// The smallest `max_udp_payload_size` (RFC 9000 §18.2).
-pub const MIN_UDP_PAYLOAD_SIZE: u64 = 1200;
+pub(crate) const MIN_UDP_PAYLOAD_SIZE: u64 = 1200;
 /// The largest `ack_delay_exponent` (RFC 9000 §18.2).
-pub const MAX_ACK_DELAY_EXPONENT: u8 = 20;
+pub(crate) const MAX_ACK_DELAY_EXPONENT: u8 = 20;
 /// The first `max_ack_delay` that is too large, in milliseconds (RFC 9000 §18.2).
-pub const MAX_ACK_DELAY_LIMIT: u64 = 1 << 14;
+pub(crate) const MAX_ACK_DELAY_LIMIT: u64 = 1 << 14;
 /// The most streams of one kind: a stream ID must fit in a varint (RFC 9000 §4.6).
-pub const MAX_STREAMS: u64 = 1 << 60;
+pub(crate) const MAX_STREAMS: u64 = 1 << 60;
 
 /// The transport parameters that one endpoint declares in the handshake. `Default` is what the absence of each
 /// parameter means.

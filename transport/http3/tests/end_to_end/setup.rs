@@ -51,8 +51,8 @@ pub async fn pair_of(idle: Duration, memory: Arc<MemoryQuota>, max_streams_uni: 
     let chain = key.cert.pem().into_bytes();
     let identity = Identity::Pem { chain: chain.clone(), key: key.signing_key.serialize_pem().into_bytes() };
     let mut transport = TransportConfig::new(Arc::new(|| Policy::default().scheduler()));
-    transport.idle_timeout = idle;
-    transport.streams.max_streams_uni = max_streams_uni;
+    transport.set_idle_timeout(idle);
+    transport.streams_mut().max_streams_uni = max_streams_uni;
     let transport = Arc::new(transport);
 
     let tls = ServerTls::builder(identity).alpn([hvq_h3::ALPN]).build().unwrap();

@@ -5,7 +5,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::Console;
 use crate::tls::{self, Resumption};
 use clap::Args;
-use hvq::{ClientConfig, TransportConfig};
+use hvq::ClientConfig;
 use hvq_program::arguments::PathArguments;
 use hvq_program::arguments::TransportArguments;
 use hvq_program::arguments::TrustArguments;
@@ -68,8 +68,8 @@ pub(super) fn run(arguments: &ConnectArguments, console: Console) -> Result<Exit
     let target = Target::parse(&arguments.url)?;
     let secrecy = arguments.transport.secrecy();
     let tls = tls::client(arguments.trust.trust(), &secrecy, &Resumption::default())?;
-    let mut transport = TransportConfig { datagram_queue: 256 << 10, ..arguments.transport.config() };
-    transport.streams.send_buffer = super::SEND_BUFFER;
+    let mut transport = arguments.transport.config();
+    transport.set_datagram_queue(256 << 10).streams_mut().send_buffer = super::SEND_BUFFER;
     let tunnel = Tunnel {
         target,
         config: ClientConfig::new(tls, Arc::new(transport)),

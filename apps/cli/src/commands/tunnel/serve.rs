@@ -7,7 +7,7 @@ use crate::output::Console;
 use crate::signals::Signals;
 use crate::tls;
 use clap::Args;
-use hvq::{ChannelOptions, EarlyData, ServerConfig, TransportConfig};
+use hvq::{ChannelOptions, EarlyData, ServerConfig};
 use hvq_emulation::tun::device::TunDevice;
 use hvq_emulation::tun::namespace::Namespace;
 use hvq_emulation::tun::wiring::{self, End};
@@ -76,8 +76,8 @@ async fn serve(
     let (identity, publication) = identity(&arguments.identity)?;
     let tls = tls::server(identity, &arguments.transport.secrecy(), EarlyData::Off)?;
     let config = |facts: SocketFacts| {
-        let mut transport = TransportConfig { channels: facts.hints, ..arguments.transport.config() };
-        transport.streams.send_buffer = super::SEND_BUFFER;
+        let mut transport = arguments.transport.config();
+        transport.set_channels(facts.hints).streams_mut().send_buffer = super::SEND_BUFFER;
         ServerConfig::new(tls.clone(), Arc::new(logs.watch(transport)))
     };
     let endpoint = listen::bind(&arguments.listen, &arguments.channel, config)?;

@@ -6,7 +6,7 @@ use crate::output::{self, Console};
 use crate::signals::Signals;
 use crate::tls::{self, SelfSigned};
 use clap::Args;
-use hvq::{ChannelOptions, EarlyData, Endpoint, ServerConfig, TransportConfig};
+use hvq::{ChannelOptions, EarlyData, Endpoint, ServerConfig};
 use hvq_program::arguments::TransportArguments;
 use hvq_program::listen::{self, SocketFacts};
 use hvq_video::roq;
@@ -151,7 +151,7 @@ fn bind(arguments: &ReceiveArguments, alpn: &[u8]) -> Result<Endpoint, Failure> 
     let tls = tls::server_of(alpn, made.identity(), &arguments.transport.secrecy(), EarlyData::Off)?;
     let config = |facts: SocketFacts| {
         let transport =
-            TransportConfig { channels: facts.hints, idle_timeout: SILENCE, ..arguments.transport.config() };
+            arguments.transport.config().set_channels(facts.hints).set_idle_timeout(SILENCE).clone();
         ServerConfig::new(tls.clone(), Arc::new(transport))
     };
     let endpoint = listen::bind(&arguments.listen, &arguments.channel, config)?;

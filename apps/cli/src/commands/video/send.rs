@@ -8,7 +8,7 @@ use crate::paths;
 use crate::qlog::Logs;
 use crate::tls::{self, Resumption};
 use clap::{Args, ValueEnum};
-use hvq::{ClientConfig, ConnectOptions, Connection, Endpoint, PathOptions, TransportConfig, Verify};
+use hvq::{ClientConfig, ConnectOptions, Connection, Endpoint, PathOptions, Verify};
 use hvq_program::arguments::TransportArguments;
 use hvq_program::transport::check_names;
 use hvq_video::layers::LAYERS;
@@ -203,11 +203,8 @@ async fn connect(
         &arguments.transport.secrecy(),
         &Resumption::default(),
     )?;
-    let transport = TransportConfig {
-        idle_timeout: SILENCE,
-        keep_alive: Some(SILENCE / 4),
-        ..arguments.transport.config()
-    };
+    let transport =
+        arguments.transport.config().set_idle_timeout(SILENCE).set_keep_alive(Some(SILENCE / 4)).clone();
     let config = ClientConfig::new(tls, Arc::new(logs.watch(transport)));
     let endpoint = Endpoint::client(&[])?;
     let first = arguments.paths.first();

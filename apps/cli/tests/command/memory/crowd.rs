@@ -36,8 +36,8 @@ impl Member {
     async fn new(number: usize, server: SocketAddr, chain: &[u8]) -> Self {
         let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::CaPem(chain.to_vec()));
         let mut transport = TransportConfig::new(Arc::new(|| Policy::default().scheduler()));
-        transport.streams.max_data = 0;
-        transport.streams.stream_data_bidi_local = 0;
+        transport.streams_mut().max_data = 0;
+        transport.streams_mut().stream_data_bidi_local = 0;
         let config = ClientConfig::new(tls.build().unwrap(), Arc::new(transport));
         let [.., high, low] = (number as u32).to_be_bytes();
         let local = LocalAddress::Ip(IpAddr::from(Ipv4Addr::new(127, 1 + high, low, 1)));

@@ -45,7 +45,7 @@ impl Honest {
     pub async fn new(server: SocketAddr, chain: &[u8]) -> Self {
         let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::CaPem(chain.to_vec()));
         let mut transport = TransportConfig::new(Arc::new(|| Policy::default().scheduler()));
-        transport.keep_alive = Some(Duration::from_secs(5));
+        transport.set_keep_alive(Some(Duration::from_secs(5)));
         let config = ClientConfig::new(tls.build().unwrap(), Arc::new(transport));
         let endpoint = Endpoint::client(&[]).unwrap();
         let (_, requests) = connect(&endpoint, config.clone(), server).await;

@@ -136,7 +136,7 @@ pub(super) fn tell(config: &mut TransportConfig, arrangement: Arrangement, setti
         shared: Sharing::Dedicated,
         ..Hints::NONE
     };
-    config.channels = [local, remote].map(|local| ChannelHint::new(local, hints)).into();
+    config.set_channels([local, remote].map(|local| ChannelHint::new(local, hints)).into());
 }
 
 /// Puts the channels of `setting` into `net`.

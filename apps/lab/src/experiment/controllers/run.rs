@@ -48,9 +48,9 @@ impl ControllerRun {
 
     fn config(&self) -> TransportConfig {
         let mut config = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
-        config.datagram_size = DATAGRAM.into();
-        config.congestion = self.controller.into();
-        config.multipath = self.arrangement.multipath();
+        config.set_datagram_size(DATAGRAM.into());
+        config.set_congestion(self.controller.into());
+        config.set_multipath(self.arrangement.multipath());
         tell(&mut config, self.arrangement, &self.setting);
         config
     }

@@ -197,24 +197,25 @@ impl PageRun {
     fn config(&self, side: Side) -> Result<TransportConfig, TraceError> {
         let policy = self.scheme.policy(side);
         let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
-        config.datagram_size = DATAGRAM.into();
-        config.congestion = self.controller().into();
-        config.multipath = Multipath::Off;
-        config.queue_bound = self.scheme.queue_bound(side);
-        config.path_memory = self.manner.deployment.path_memory();
+        config.set_datagram_size(DATAGRAM.into());
+        config.set_congestion(self.controller().into());
+        config.set_multipath(Multipath::Off);
+        config.set_queue_bound(self.scheme.queue_bound(side));
+        config.set_path_memory(self.manner.deployment.path_memory());
         if matches!(self.scheme, Scheme::Foreign(_)) && side == Side::Server {
-            config.path_hints = HintExchange::Off;
-            config.path_memory = PathMemory::Off;
+            config.set_path_hints(HintExchange::Off);
+            config.set_path_memory(PathMemory::Off);
         }
         if self.scheme.has_paths() {
-            config.multipath = Multipath::UpTo(PathId(3));
+            config.set_multipath(Multipath::UpTo(PathId(3)));
+            let mut channels = Vec::new();
             if self.scheme.hears(side) && self.belief.informed.includes(side) {
-                config.channels = self.guaranteed()?;
-                config.channels.extend(self.rumoured()?);
+                channels = [self.guaranteed()?, self.rumoured()?].concat();
             }
             if self.manner.deployment == Deployment::Revisited {
-                self.name_links(&mut config.channels);
+                self.name_links(&mut channels);
             }
+            config.set_channels(channels);
         }
         Ok(config)
     }

@@ -118,25 +118,25 @@ impl VideoRun {
     fn config(&self, scheme: pages::Scheme, side: Side) -> Result<TransportConfig, TraceError> {
         let policy = scheme.policy(side);
         let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
-        config.datagram_size = DATAGRAM.into();
-        config.multipath = Multipath::Off;
-        config.queue_bound = scheme.queue_bound(side);
+        config.set_datagram_size(DATAGRAM.into());
+        config.set_multipath(Multipath::Off);
+        config.set_queue_bound(scheme.queue_bound(side));
         // Layers of senders that take nothing back wait in numbers while eMBB stalls: no limit of ours is to be measured.
-        config.streams = StreamLimits {
+        config.set_streams(StreamLimits {
             max_data: 64 << 20,
             stream_data_uni: 4 << 20,
             max_streams_uni: 1 << 14,
             max_window: 64 << 20,
             ..StreamLimits::default()
-        };
+        });
         // HyStart++ takes a packet's change of channel for a queue, and ends slow start.
         if matches!(scheme, pages::Scheme::Below(_)) {
-            config.congestion = Algorithm::PlainCubic.into();
+            config.set_congestion(Algorithm::PlainCubic.into());
         }
         if scheme.has_paths() {
-            config.multipath = Multipath::UpTo(PathId(3));
+            config.set_multipath(Multipath::UpTo(PathId(3)));
             if scheme.hears(side) {
-                config.channels = self.guaranteed()?;
+                config.set_channels(self.guaranteed()?);
             }
         }
         Ok(config)
