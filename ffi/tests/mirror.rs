@@ -234,6 +234,7 @@ const MIRRORS: &[Mirror] = &[
         block: "impl ServerTlsBuilder {",
         sources: CORE,
         members: &[
+            ("credential", "- for gateways of several names; programs bring an SSL_CTX that chooses by name"),
             ("alpn", "hvq_server_options.alpn"),
             ("ask_clients", "- for gateways; programs bring an SSL_CTX that asks"),
             ("suites", "hvq_server_options.suites"),

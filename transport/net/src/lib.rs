@@ -113,7 +113,9 @@ pub mod tls {
     pub use hvq_transport::crypto::keys::Suite;
     pub use hvq_transport::crypto::one_rtt::UpdateNotPermitted;
     pub use hvq_transport::crypto::reset::ResetKey;
-    pub use hvq_transport::crypto::session::{CertificateHolder, KeyLog, Ticket, TicketKeys};
+    pub use hvq_transport::crypto::session::{
+        CertificateHolder, KeyLog, ServerCredential, ServerNames, Ticket, TicketKeys,
+    };
     pub use hvq_transport::crypto::token::TokenKey;
 }
 

@@ -9,7 +9,9 @@ mod client;
 mod early_data;
 mod foreign;
 mod post_handshake;
+mod selection;
 mod server;
+mod server_names;
 mod store;
 mod tickets;
 mod verifier;
@@ -20,7 +22,8 @@ pub use certificate::CertificateHolder;
 pub use client::{ClientTls, ClientTlsBuilder, NameCheck, Verify};
 pub use early_data::{EarlyData, EarlyDataState};
 pub use foreign::keep_session;
-pub use server::{Identity, ServerTls, ServerTlsBuilder};
+pub use server::{Identity, ServerCredential, ServerTls, ServerTlsBuilder};
+pub use server_names::ServerNames;
 pub use store::{SessionStore, SessionTicket};
 pub use tickets::TicketKeys;
 pub use verifier::{CertificateVerdict, Presented, Verifier};
@@ -31,7 +34,9 @@ use crate::error::{ErrorCode, TransportError};
 use crate::wire::level::Level;
 use crate::wire::version::Version;
 use boring::error::ErrorStack;
-use boring::ssl::{NameType, Ssl, SslContextBuilder, SslContextRef, SslMethod, SslSession, SslVersion};
+use boring::ssl::{
+    NameType, Ssl, SslContextBuilder, SslContextRef, SslMethod, SslRef, SslSession, SslVersion,
+};
 use boring_sys as ffi;
 use bytes::Bytes;
 use callbacks::{CallbackState, METHOD, STATE, to_ffi};
@@ -39,6 +44,7 @@ use foreign_types::ForeignTypeRef;
 use std::ffi::c_int;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// CRYPTO bytes that the peer may send after the handshake, over the whole connection: some hundred session tickets.
 pub(crate) const POST_HANDSHAKE_LIMIT: usize = 128 * 1024;
@@ -220,9 +226,7 @@ impl Session {
 
     /// Has a server issue and accept session tickets of `version` only (RFC 9369 §5). To be called before it answers.
     pub fn bind_tickets(&mut self, version: Version) -> Result<(), TlsConfigError> {
-        let context = version.0.to_be_bytes();
-        // SAFETY: `ssl` is valid, and BoringSSL copies the context before it returns.
-        check(unsafe { ffi::SSL_set_session_id_context(self.ssl.as_ptr(), context.as_ptr(), context.len()) })
+        bind_tickets(&mut self.ssl, &version.0.to_be_bytes())
     }
 
     /// Has a client offer to resume the session of `ticket`. To be called before [`Session::start`].
@@ -404,8 +408,14 @@ impl fmt::Debug for Session {
     }
 }
 
+/// Has a server's session issue and accept tickets of `context` only, which has at most 32 bytes.
+fn bind_tickets(ssl: &mut SslRef, context: &[u8]) -> Result<(), TlsConfigError> {
+    // SAFETY: `ssl` is valid, and BoringSSL copies the context before it returns.
+    check(unsafe { ffi::SSL_set_session_id_context(ssl.as_ptr(), context.as_ptr(), context.len()) })
+}
+
 /// A builder of contexts for TLS 1.3 alone (RFC 9001 §4.2).
-fn context_builder(keylog: Option<KeyLog>) -> Result<SslContextBuilder, TlsConfigError> {
+fn context_builder(keylog: Option<Arc<KeyLog>>) -> Result<SslContextBuilder, TlsConfigError> {
     let mut builder = SslContextBuilder::new(SslMethod::tls())?;
     //= https://www.rfc-editor.org/rfc/rfc9001#section-4.2
     //# Clients MUST NOT offer TLS versions older than 1.3

@@ -246,7 +246,7 @@ impl ClientTlsBuilder {
 
     /// Reads the certificates and makes the configuration.
     pub fn build(self) -> Result<ClientTls, TlsConfigError> {
-        let mut context = context_builder(self.keylog)?;
+        let mut context = context_builder(self.keylog.map(std::sync::Arc::new))?;
         restrict_suites(&context, &self.suites)?;
         //= https://www.rfc-editor.org/rfc/rfc9000#section-7
         //# Endpoints MUST explicitly negotiate an application protocol

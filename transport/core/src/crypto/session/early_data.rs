@@ -102,6 +102,12 @@ fn disable(ssl: &mut SslRef) {
     unsafe { ffi::SSL_set_early_data_enabled(ssl.as_ptr(), 0) };
 }
 
+/// Permits 0-RTT again, whose setting a context took away in the callback that `ssl` was passed to.
+pub(super) fn permit(ssl: &mut SslRef) {
+    // SAFETY: `ssl` is valid; BoringSSL permits this setting in the callback that it was passed to.
+    unsafe { ffi::SSL_set_early_data_enabled(ssl.as_ptr(), 1) };
+}
+
 /// The ticket in a pre_shared_key extension that 0-RTT belongs to: the first one (RFC 8446 §4.2.10, §4.2.11).
 fn first_identity(extension: &[u8]) -> Option<&[u8]> {
     let (_, identities) = extension.split_first_chunk::<2>()?;

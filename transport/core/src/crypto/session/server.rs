@@ -1,8 +1,9 @@
 //! TLS of servers: who they are and which protocols they speak.
 
 use super::client::add_roots;
-use super::early_data::refuse_replay;
 use super::foreign::{self, Imposed};
+use super::selection::{self, Selection};
+use super::server_names::ServerNames;
 use super::tickets::TicketKeys;
 use super::{
     EarlyData, KeyLog, TlsConfigError, alert, check, context_builder, encode_alpn, read, restrict_suites,
@@ -16,6 +17,7 @@ use std::ffi::c_void;
 use std::fmt;
 use std::path::PathBuf;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// Session tickets of a connection: over several paths there is one to a server at a time, which takes one ticket.
 const TICKETS: u8 = 1;
@@ -50,6 +52,22 @@ impl fmt::Debug for Identity {
     }
 }
 
+/// A certificate with its key, and the proof that it was not revoked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerCredential {
+    /// The certificate chain and its key.
+    pub identity: Identity,
+    /// The response of the authority's OCSP responder (RFC 6960, DER), which clients that ask for it are shown with the certificate
+    /// (RFC 6066 §8); `None` shows nothing. Its age is not checked here: clients refuse one that has expired.
+    pub ocsp: Option<Vec<u8>>,
+}
+
+impl From<Identity> for ServerCredential {
+    fn from(identity: Identity) -> Self {
+        Self { identity, ocsp: None }
+    }
+}
+
 /// A server's TLS configuration. Cheap to clone; one serves many connections.
 #[derive(Clone)]
 pub struct ServerTls {
@@ -58,13 +76,14 @@ pub struct ServerTls {
     early_data_context: Vec<u8>,
     /// The settings that sessions need of a context that was not made here.
     imposed: Option<Imposed>,
+    names: Arc<ServerNames>,
 }
 
 impl ServerTls {
-    /// Begins a configuration for the server of `identity`.
-    pub fn builder(identity: Identity) -> ServerTlsBuilder {
+    /// Begins a configuration for the server of `credential`, which is an [`Identity`] or has more to it.
+    pub fn builder(credential: impl Into<ServerCredential>) -> ServerTlsBuilder {
         ServerTlsBuilder {
-            identity,
+            credentials: vec![credential.into()],
             clients: None,
             alpn: Vec::new(),
             suites: Vec::new(),
@@ -89,6 +108,7 @@ impl ServerTls {
             context: unsafe { foreign::adopt(context) },
             early_data: EarlyData::Off,
             early_data_context: Vec::new(),
+            names: Arc::default(),
         })
     }
 
@@ -110,6 +130,12 @@ impl ServerTls {
     pub fn early_data_context(&self) -> &[u8] {
         &self.early_data_context
     }
+
+    /// Returns the names of the certificates, numbered in the order in which the builder was given them; none for a context that the
+    /// program made.
+    pub fn names(&self) -> &Arc<ServerNames> {
+        &self.names
+    }
 }
 
 impl fmt::Debug for ServerTls {
@@ -120,11 +146,11 @@ impl fmt::Debug for ServerTls {
 
 /// Collects what a server decides about TLS.
 pub struct ServerTlsBuilder {
-    identity: Identity,
+    credentials: Vec<ServerCredential>,
     clients: Option<Vec<u8>>,
     alpn: Vec<Vec<u8>>,
     suites: Vec<Suite>,
-    keylog: Option<KeyLog>,
+    keylog: Option<Arc<KeyLog>>,
     tickets: u8,
     ticket_keys: Option<TicketKeys>,
     early_data: EarlyData,
@@ -132,6 +158,14 @@ pub struct ServerTlsBuilder {
 }
 
 impl ServerTlsBuilder {
+    /// Adds a further certificate, which clients are shown that ask for one of its names (RFC 6066 §3): the first certificate with this
+    /// very name, or else the first with a wildcard for it, or else the one that the builder began with ([`ServerNames`]). A ticket
+    /// resumes a session only where the certificate that was shown would be shown again, and 0-RTT is accepted only there.
+    pub fn credential(mut self, further: impl Into<ServerCredential>) -> Self {
+        self.credentials.push(further.into());
+        self
+    }
+
     /// Application protocols that the server speaks, the preferred one first (RFC 7301). At least one is needed.
     pub fn alpn<P: AsRef<[u8]>>(mut self, protocols: impl IntoIterator<Item = P>) -> Self {
         self.alpn = protocols.into_iter().map(|protocol| protocol.as_ref().to_vec()).collect();
@@ -155,7 +189,7 @@ impl ServerTlsBuilder {
 
     /// Has `keylog` called with the secrets of each connection, for tools that decrypt captures.
     pub fn keylog(mut self, keylog: KeyLog) -> Self {
-        self.keylog = Some(keylog);
+        self.keylog = Some(Arc::new(keylog));
         self
     }
 
@@ -202,17 +236,44 @@ impl ServerTlsBuilder {
         //= reason=BoringSSL passes over cipher suites that it does not know.
         //# An endpoint MUST NOT reject a ClientHello that offers a cipher suite that it does not support, or
         //# it would be impossible to deploy a new cipher suite
-        let mut context = context_builder(self.keylog)?;
+        let mut names = ServerNames::default();
+        let mut made = Vec::new();
+        for (number, credential) in self.credentials.iter().enumerate() {
+            let (context, own) = self.context(credential)?;
+            names.add(number, &own);
+            made.push((context, selection::tag(&own)?));
+        }
+        let names = Arc::new(names);
+        let mut made = made.into_iter();
+        let (mut context, tag) = made.next().expect("the builder begins with a credential");
+        let others = made.map(|(context, tag)| (context.build(), tag)).collect();
+        let selection = Selection::new(names.clone(), tag, others);
+        context.set_select_certificate_callback(move |hello| selection.apply(hello));
+        Ok(ServerTls {
+            context: context.build(),
+            early_data: self.early_data,
+            early_data_context: self.early_data_context,
+            imposed: None,
+            names,
+        })
+    }
+
+    /// Makes a context that presents `credential`, whose certificate it returns, too. In all else those of a server are alike.
+    fn context(&self, credential: &ServerCredential) -> Result<(SslContextBuilder, X509), TlsConfigError> {
+        let mut context = context_builder(self.keylog.clone())?;
         // SAFETY: the context is valid, and BoringSSL bounds the number.
         check(unsafe { ffi::SSL_CTX_set_num_tickets(context.as_ptr(), usize::from(self.tickets)) })?;
-        if let Some(keys) = self.ticket_keys {
+        if let Some(keys) = self.ticket_keys.clone() {
             keys.install(&mut context);
         }
         restrict_suites(&context, &self.suites)?;
-        identify(&mut context, self.identity)?;
-        if let Some(authorities) = self.clients {
+        let own = identify(&mut context, credential.identity.clone())?;
+        if let Some(response) = &credential.ocsp {
+            selection::staple(&context, response)?;
+        }
+        if let Some(authorities) = &self.clients {
             context.set_verify(SslVerifyMode::PEER);
-            add_roots(&mut context, &authorities, "the authority of clients")?;
+            add_roots(&mut context, authorities, "the authority of clients")?;
         }
         let preference = encode_alpn(&self.alpn)?;
         context.set_alpn_select_callback(move |_, offered| {
@@ -229,30 +290,21 @@ impl ServerTlsBuilder {
             // RFC 9001 §8.1: without a protocol in common the handshake fails with no_application_protocol.
             select_alpn(&preference, offered).ok_or(AlpnError::ALERT_FATAL)
         });
-        context.set_select_certificate_callback(|hello| {
-            refuse_replay(hello);
-            Ok(())
-        });
-        Ok(ServerTls {
-            context: context.build(),
-            early_data: self.early_data,
-            early_data_context: self.early_data_context,
-            imposed: None,
-        })
+        Ok((context, own))
     }
 }
 
 impl fmt::Debug for ServerTlsBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerTlsBuilder")
-            .field("identity", &self.identity)
+            .field("credentials", &self.credentials)
             .field("alpn", &self.alpn)
             .finish_non_exhaustive()
     }
 }
 
-/// Has sessions of `context` present what `identity` says.
-pub(super) fn identify(context: &mut SslContextBuilder, identity: Identity) -> Result<(), TlsConfigError> {
+/// Has sessions of `context` present what `identity` says; returns the certificate.
+pub(super) fn identify(context: &mut SslContextBuilder, identity: Identity) -> Result<X509, TlsConfigError> {
     let (chain_name, chain, key_name, key) = match identity {
         Identity::Files { chain, key } => {
             (chain.display().to_string(), read(&chain)?, key.display().to_string(), read(&key)?)
@@ -274,7 +326,8 @@ pub(super) fn identify(context: &mut SslContextBuilder, identity: Identity) -> R
     for certificate in certificates {
         context.add_extra_chain_cert(certificate)?;
     }
-    Ok(context.set_private_key(&key)?)
+    context.set_private_key(&key)?;
+    Ok(own)
 }
 
 /// The first of the server's protocols that the client offers, both lists as TLS encodes them.

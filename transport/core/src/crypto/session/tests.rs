@@ -5,6 +5,7 @@ mod early_data;
 mod failures;
 mod panics;
 mod setup;
+mod several;
 
 use super::*;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
