@@ -4,6 +4,7 @@ use crate::fields::Provenance;
 use crate::gateway::Shared;
 use crate::request;
 use http::uri::Authority;
+use hvq::tls::ServerNames;
 use hvq_h3::serving::Server;
 use hvq_h3::{Datagrams, Priorities, Settings, Tunnels};
 use std::future::pending;
@@ -24,6 +25,7 @@ pub(crate) struct Peer {
     /// `None` over TCP.
     quic: Option<Quic>,
     known: Mutex<Known>,
+    shown: ShownCertificate,
     /// Turns of requests whose responses the client does not permit to be sent.
     pub(crate) turns: Semaphore,
 }
@@ -33,6 +35,21 @@ pub(crate) struct Quic {
     pub(crate) connection: hvq::Connection,
     pub(crate) priorities: Priorities,
     pub(crate) datagrams: Arc<Datagrams>,
+}
+
+/// The certificate that a client was shown.
+pub(crate) struct ShownCertificate {
+    /// The names of all certificates at the time.
+    pub(crate) names: Arc<ServerNames>,
+    /// The number of this one.
+    pub(crate) number: usize,
+}
+
+impl ShownCertificate {
+    /// The certificate among `names` of a client that asked for `host`.
+    pub(crate) fn to(names: &Arc<ServerNames>, host: Option<&str>) -> Self {
+        Self { number: names.choose(host), names: names.clone() }
+    }
 }
 
 /// The known facts about a client.
@@ -45,9 +62,14 @@ struct Known {
 
 impl Peer {
     /// A client at `address`, over QUIC or else TCP.
-    pub(crate) fn new(gateway: Arc<Shared>, address: IpAddr, quic: Option<Quic>) -> Self {
+    pub(crate) fn new(
+        gateway: Arc<Shared>,
+        address: IpAddr,
+        quic: Option<Quic>,
+        shown: ShownCertificate,
+    ) -> Self {
         let known = Known { address: (Instant::now(), address.to_canonical()), told: None };
-        Self { gateway, quic, known: Mutex::new(known), turns: Semaphore::new(TURNS) }
+        Self { gateway, quic, known: Mutex::new(known), shown, turns: Semaphore::new(TURNS) }
     }
 
     /// The connection of QUIC, unless the client came over TCP.
@@ -58,6 +80,12 @@ impl Peer {
     /// The certificates that the client showed, which only clients of HTTP/3 are asked for.
     pub(crate) fn certificates(&self) -> Vec<Vec<u8>> {
         self.quic.as_ref().map(|quic| quic.connection.peer_certificates()).unwrap_or_default()
+    }
+
+    /// Returns true if the client may ask for `host` over its connection: the certificate that it was shown is for the host, or it would be
+    /// shown the same one over a new connection.
+    pub(crate) fn may_ask_for(&self, host: &str) -> bool {
+        self.shown.names.serves(self.shown.number, host)
     }
 
     /// The client's address: that of its open path of smallest ID, which it proved to receive at.
@@ -94,6 +122,7 @@ impl Peer {
 /// Serves `connection` until it ends or the gateway stops.
 pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
     let _counted = gateway.metrics.connection(&connection);
+    let shown = ShownCertificate::to(&gateway.virtual_hosts().names, connection.server_name().as_deref());
     // UDP is carried for those who may go through (RFC 9298 §3).
     let through = gateway.virtual_hosts().proxy.is_some();
     let settings = Settings {
@@ -108,7 +137,7 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
     let datagrams = Datagrams::counting(connection.clone(), gateway.metrics.unread());
     let address = connection.remote_address().ip();
     let quic = Quic { connection, priorities: server.priorities(), datagrams: datagrams.clone() };
-    let peer = Arc::new(Peer::new(gateway.clone(), address, Some(quic)));
+    let peer = Arc::new(Peer::new(gateway.clone(), address, Some(quic), shown));
     // It ends with the connection, as what serves requests does, which takes longer.
     let carrying = async move {
         if through {

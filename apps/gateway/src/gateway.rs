@@ -130,7 +130,7 @@ impl Shared {
     ) -> Self {
         let metrics = Arc::new(Metrics::default());
         metrics.channels(&config.channels);
-        metrics.certificate(config.certificate().as_ref());
+        metrics.certificates(&config.certificates());
         Self {
             virtual_hosts: RwLock::new(virtual_hosts),
             metrics,
@@ -217,7 +217,8 @@ impl Gateway {
         let keys = config.persistent_keys.as_deref().map(|path| Keys::open(path, SystemTime::now()));
         let mut keys = keys.transpose()?;
         let tls = tls(&config, keys.as_ref())?;
-        let virtual_hosts = Arc::new(VirtualHosts::new(&config).map_err(StartError::Content)?);
+        let virtual_hosts = VirtualHosts::new(&config, tls.names()).map_err(StartError::Content)?;
+        let virtual_hosts = Arc::new(virtual_hosts);
         let log = AccessLog::open(&config.log).map_err(|source| no_log(&config, source))?;
         // Where the kernel steers datagrams, others may take over.
         let place = keys.as_ref().filter(|_| cfg!(target_os = "linux"));
@@ -227,7 +228,7 @@ impl Gateway {
         }
         let memory = Arc::new(MemoryQuota::new(config.limits.memory));
         let endpoints = bind(&config, &tls, keys.as_ref(), succession, &memory)?;
-        let tcp = TcpListeners::bind(&config, http3_port(&endpoints))?;
+        let tcp = TcpListeners::bind(&config, tls.names(), http3_port(&endpoints))?;
         let health = Arc::new(Health::default());
         let tunnels = config.tunnel.as_ref().map(|tunnel| {
             let failed = |source| StartError::Device { device: tunnel.device.clone(), source };
@@ -331,9 +332,10 @@ impl Gateway {
     /// See [`StartError`]; everything stays as it was then.
     pub fn reload(&mut self, config: Config) -> Result<Vec<&'static str>, StartError> {
         let tls = tls(&config, self.keys.as_ref())?;
-        let virtual_hosts = Arc::new(VirtualHosts::new(&config).map_err(StartError::Content)?);
+        let virtual_hosts = VirtualHosts::new(&config, tls.names()).map_err(StartError::Content)?;
+        let virtual_hosts = Arc::new(virtual_hosts);
         if let (Some(tcp), Some(said)) = (&self.tcp, &config.tcp) {
-            tcp.reload(&config, said)?;
+            tcp.reload(&config, said, tls.names())?;
         }
         let before = mem::replace(&mut self.serving, (config.clone(), tls));
         if let Err(error) = self.serve() {
@@ -344,7 +346,7 @@ impl Gateway {
         *self.shared.virtual_hosts.write().unwrap_or_else(PoisonError::into_inner) = virtual_hosts;
         *self.shared.drain.write().unwrap_or_else(PoisonError::into_inner) = config.drain;
         self.shared.metrics.channels(&config.channels);
-        self.shared.metrics.certificate(config.certificate().as_ref());
+        self.shared.metrics.certificates(&config.certificates());
         self.shared.requests.resize(config.limits.requests);
         self.shared.tunnelling.resize(config.limits.tunnels);
         let old = &self.config;
@@ -408,12 +410,12 @@ impl Gateway {
 /// # Errors
 /// See [`StartError`]. Nothing is bound or written.
 pub fn check(config: &Config) -> Result<(), StartError> {
-    tls(config, None)?;
+    let tls = tls(config, None)?;
     if let Some(path) = &config.persistent_keys {
         Keys::check(path)?;
     }
     AccessLog::check(&config.log).map_err(|source| no_log(config, source))?;
-    VirtualHosts::new(config).map(|_| ()).map_err(StartError::Content)
+    VirtualHosts::new(config, tls.names()).map(|_| ()).map_err(StartError::Content)
 }
 
 /// The port that HTTP/3 is announced at: that of the first address.

@@ -48,9 +48,11 @@ pub(crate) async fn accept(shared: Arc<Shared>, endpoint: Endpoint, alarm: Alarm
     drop(alarm);
 }
 
-/// Returns the TLS configuration of the gateway, with its identity.
+/// Returns the TLS configuration of the gateway, with its certificates.
 pub(crate) fn tls(config: &Config, keys: Option<&Keys>) -> Result<ServerTls, StartError> {
-    let mut builder = ServerTls::builder(config.identity.clone()).alpn([hvq_h3::ALPN]);
+    let (default, others) = config.credentials.split_first().expect("there is at least one certificate");
+    let builder = ServerTls::builder(default.clone()).alpn([hvq_h3::ALPN]);
+    let mut builder = others.iter().fold(builder, |builder, other| builder.credential(other.clone()));
     if let Some(authority) = config.proxy.as_ref().and_then(|proxy| proxy.clients.authority.as_ref()) {
         builder = builder.ask_clients(authority.clone());
     }

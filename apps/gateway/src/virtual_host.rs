@@ -5,6 +5,7 @@ use crate::configuration::{Config, HostConfig, Limits, Pattern, Serves, Timeouts
 use crate::content::Files;
 use crate::destination_policy::{Destination, DestinationPolicy};
 use crate::origin::{Anywhere, Filtered, Habits, Origin};
+use hvq::tls::ServerNames;
 use std::sync::Arc;
 
 /// The virtual hosts that a gateway serves, with the limits and times that go for all of them.
@@ -14,6 +15,8 @@ pub(crate) struct VirtualHosts {
     pub(crate) proxy: Option<ForwardProxy>,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
+    /// The names of the certificates.
+    pub(crate) names: Arc<ServerNames>,
 }
 
 #[derive(Debug)]
@@ -47,8 +50,8 @@ pub(crate) enum Route {
 }
 
 impl VirtualHosts {
-    /// Makes the virtual hosts that `config` describes.
-    pub(crate) fn new(config: &Config) -> Result<Self, String> {
+    /// Makes the virtual hosts that `config` describes, whose certificates have `names`.
+    pub(crate) fn new(config: &Config, names: &Arc<ServerNames>) -> Result<Self, String> {
         let (limits, timeouts) = (config.limits, config.timeouts);
         let hosts = config.hosts.iter().map(|host| self::host(host, timeouts)).collect::<Result<_, _>>()?;
         let proxy = config.proxy.as_ref().map(|proxy| {
@@ -61,7 +64,7 @@ impl VirtualHosts {
                 reach: proxy.reach.clone(),
             }
         });
-        Ok(Self { hosts, proxy, limits, timeouts })
+        Ok(Self { hosts, proxy, limits, timeouts, names: names.clone() })
     }
 
     /// Returns the source of the answers to requests for `host` by `scheme`. Hosts that are named go first, then what

@@ -22,6 +22,8 @@ pub(super) struct File {
     pub(super) channel: Vec<Text<ChannelOptions>>,
     pub(super) certificate: Option<Spanned<PathBuf>>,
     pub(super) key: Option<Spanned<PathBuf>>,
+    pub(super) ocsp: Option<Spanned<PathBuf>>,
+    pub(super) identity: Vec<Spanned<IdentityTable>>,
     pub(super) tcp: Option<Spanned<TcpTable>>,
     pub(super) admin: Option<SocketAddr>,
     pub(super) admin_hosts: Vec<String>,
@@ -37,6 +39,15 @@ pub(super) struct File {
     pub(super) workers: Option<NonZeroU16>,
     pub(super) persistent_keys: Option<Spanned<PathBuf>>,
     pub(super) quic_lb: Option<Spanned<QuicLb>>,
+}
+
+/// A further certificate.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct IdentityTable {
+    pub(super) certificate: Spanned<PathBuf>,
+    pub(super) key: Spanned<PathBuf>,
+    pub(super) ocsp: Option<Spanned<PathBuf>>,
 }
 
 #[derive(Debug, Deserialize)]

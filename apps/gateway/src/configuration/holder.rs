@@ -1,4 +1,4 @@
-//! The names and the expiry of the gateway's certificate, and what is to be said about them.
+//! The names and the expiry of the gateway's certificates, and what is to be said about them.
 
 use super::{Config, Pattern};
 use boring::x509::X509;
@@ -10,42 +10,56 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(7 * 86_400);
 
 impl Config {
-    /// Returns the holder of the certificate: its names, and when it expires; `None` if it cannot be read.
-    pub fn certificate(&self) -> Option<CertificateHolder> {
-        let own = match &self.identity {
-            Identity::Pem { chain, .. } => X509::from_pem(chain).ok()?,
-            Identity::Files { chain, .. } => X509::from_pem(&std::fs::read(chain).ok()?).ok()?,
-        };
-        CertificateHolder::of(&own.to_der().ok()?)
+    /// Returns the holders of the certificates, the default first: their names, and when they expire. One that cannot be read is left out.
+    pub fn certificates(&self) -> Vec<CertificateHolder> {
+        self.credentials.iter().filter_map(|credential| holder(&credential.identity)).collect()
     }
 }
 
-/// Returns sentences about what clients will mind of the certificate of `holder` by the time `now`, since the Unix epoch: it has expired, or
-/// will soon, or is not for a host of these names.
+fn holder(identity: &Identity) -> Option<CertificateHolder> {
+    let own = match identity {
+        Identity::Pem { chain, .. } => X509::from_pem(chain).ok()?,
+        Identity::Files { chain, .. } => X509::from_pem(&std::fs::read(chain).ok()?).ok()?,
+    };
+    CertificateHolder::of(&own.to_der().ok()?)
+}
+
+/// Returns sentences about what clients will mind of the certificates of `holders` by the time `now`, since the Unix epoch: one has expired,
+/// or will soon, or none is for a host of these names.
 pub(super) fn warnings<'a>(
-    holder: &CertificateHolder,
+    holders: &[CertificateHolder],
     hosts: impl Iterator<Item = &'a Pattern>,
     now: Duration,
 ) -> Vec<String> {
-    let left = holder.expires.checked_sub(now);
     let days = |time: Duration| time.as_secs() / 86_400;
     let mut said = Vec::new();
-    match left {
-        None => said.push(format!(
-            "the certificate has expired {} days ago: clients will refuse it",
-            days(now.saturating_sub(holder.expires))
-        )),
-        Some(left) if left < SOON => said.push(format!("the certificate expires in {} days", days(left))),
-        Some(_) => {}
+    for holder in holders {
+        let certificate = match (holders.len(), holder.names.first()) {
+            (2.., Some(name)) => format!("the certificate of {name}"),
+            _ => "the certificate".to_owned(),
+        };
+        match holder.expires.checked_sub(now) {
+            None => said.push(format!(
+                "{certificate} has expired {} days ago: clients will refuse it",
+                days(now.saturating_sub(holder.expires))
+            )),
+            Some(left) if left < SOON => said.push(format!("{certificate} expires in {} days", days(left))),
+            Some(_) => {}
+        }
     }
-    let missing = hosts.filter(|name| !covers(&holder.names, name));
+    let (none, it) = match holders {
+        [] => return said,
+        [_] => ("the certificate is not", "it"),
+        _ => ("no certificate is", "the default"),
+    };
+    let missing = hosts.filter(|name| !holders.iter().any(|holder| covers(&holder.names, name)));
     said.extend(missing.map(|name| {
         let name = match name {
             Pattern::Below(parent) => format!("*.{parent}"),
             Pattern::Exactly(name) => name.clone(),
             Pattern::Any => "*".to_owned(),
         };
-        format!("the certificate is not for the host {name}: clients will refuse it there")
+        format!("{none} for the host {name}: clients will refuse {it} there")
     }));
     said
 }
@@ -71,7 +85,7 @@ mod tests {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         let holder = CertificateHolder { names, expires: Duration::from_secs(expires * 86_400) };
         let hosts: Vec<Pattern> = hosts.iter().map(|host| host.parse().unwrap()).collect();
-        warnings(&holder, hosts.iter(), Duration::from_secs(100 * 86_400))
+        warnings(&[holder], hosts.iter(), Duration::from_secs(100 * 86_400))
     }
 
     #[test]
@@ -94,5 +108,21 @@ mod tests {
                 [format!("the certificate is not for the host {host}: clients will refuse it there")]
             );
         }
+    }
+    #[test]
+    fn of_several_certificates_each_expires_and_one_covers_a_host() {
+        let holder = |name: &str, days: u64| CertificateHolder {
+            names: vec![name.to_owned()],
+            expires: Duration::from_secs(days * 86_400),
+        };
+        let holders = [holder("a.org", 190), holder("*.b.org", 103)];
+        let hosts: Vec<Pattern> = ["a.org", "x.b.org", "c.org"].map(|host| host.parse().unwrap()).into();
+        assert_eq!(
+            warnings(&holders, hosts.iter(), Duration::from_secs(100 * 86_400)),
+            [
+                "the certificate of *.b.org expires in 3 days",
+                "no certificate is for the host c.org: clients will refuse the default there"
+            ]
+        );
     }
 }

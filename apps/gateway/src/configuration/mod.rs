@@ -27,6 +27,7 @@ use crate::keys::TakeOver;
 use hvq::balancing::QuicLbConfig;
 use hvq::config::MemoryQuota;
 use hvq::congestion::Algorithm;
+use hvq::tls::ServerCredential;
 use hvq::trace::TracerFactory;
 use hvq::{ChannelOptions, EarlyData, Identity};
 use hvq_scheduler::Policy;
@@ -47,8 +48,9 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Listening addresses that belong to channels.
     pub channels: Vec<ChannelOptions>,
-    /// The identity of the gateway.
-    pub identity: Identity,
+    /// The certificates of the gateway, the default first; there is at least one. Clients are shown the one that is for the host that
+    /// they ask for (RFC 6066 §3).
+    pub credentials: Vec<ServerCredential>,
     /// HTTP/1.1 and HTTP/2 over TCP; nothing listens there if it is missing.
     pub tcp: Option<TcpConfig>,
     /// The address for metrics and health, over HTTP/1.1.
@@ -321,7 +323,7 @@ pub struct Overrides {
     pub listen: Vec<SocketAddr>,
     /// In place of `channel`.
     pub channels: Vec<ChannelOptions>,
-    /// In place of `certificate` and `key`.
+    /// In place of `certificate`, `key` and `ocsp`.
     pub identity: Option<Identity>,
     /// In place of `tcp.listen`.
     pub listen_tcp: Vec<SocketAddr>,
@@ -388,11 +390,9 @@ impl Config {
     pub fn warnings(&self) -> Vec<String> {
         let both = self.tunnel.as_ref().zip(self.proxy.as_ref());
         let mut said = both.map(|(tunnel, proxy)| proxy::warnings(tunnel, &proxy.reach)).unwrap_or_default();
-        if let Some(holder) = self.certificate() {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let hosts = self.hosts.iter().flat_map(|host| &host.names);
-            said.extend(holder::warnings(&holder, hosts, now));
-        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let hosts = self.hosts.iter().flat_map(|host| &host.names);
+        said.extend(holder::warnings(&self.certificates(), hosts, now));
         said
     }
 }

@@ -1,7 +1,7 @@
 //! The step from the written configuration to the one in use, with everything checked that can be checked without
 //! starting.
 
-use super::certificates::{authorities, identity};
+use super::certificates::{authorities, credentials};
 use super::file::{File, Host, SourceText};
 use super::values::{Positive, Size, Text, Time};
 use super::{
@@ -30,7 +30,7 @@ const DATAGRAMS: RangeInclusive<usize> = 1_200..=LARGEST_PAYLOAD;
 
 pub(super) fn resolve(source: &SourceText, file: File, overrides: &Overrides) -> Result<Config, ConfigError> {
     let largest_datagram = largest_datagram(source, file.transport.largest_datagram.as_ref())?;
-    let identity = identity(source, &file, overrides)?;
+    let credentials = credentials(source, &file, overrides)?;
     let hosts = hosts(source, file.host, overrides)?;
     let proxy = proxy::proxy(source, file.proxy, overrides)?;
     let tunnel = proxy::tunnel(source, file.tunnel, proxy.as_ref(), overrides)?;
@@ -55,7 +55,7 @@ pub(super) fn resolve(source: &SourceText, file: File, overrides: &Overrides) ->
     Ok(Config {
         listen,
         channels,
-        identity,
+        credentials,
         tcp: tcp::tcp(source, file.tcp, overrides)?,
         admin: overrides.admin.or(file.admin),
         admin_hosts: file.admin_hosts,

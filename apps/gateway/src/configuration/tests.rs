@@ -292,6 +292,43 @@ fn certificates_and_keys_that_do_not_work_are_named() {
 }
 
 #[test]
+fn further_certificates_are_read_and_each_is_tried() {
+    let place = Fixture::new();
+    let made = rcgen::generate_simple_self_signed(["other.test".to_owned()]).unwrap();
+    fs::write(place.file("other.pem"), made.cert.pem()).unwrap();
+    fs::write(place.file("other.key"), made.signing_key.serialize_pem()).unwrap();
+    fs::write(place.file("good.ocsp"), [0x30, 3, 0x0a, 1, 0]).unwrap();
+    let other =
+        "[[identity]]\ncertificate = 'DIR/other.pem'\nkey = 'DIR/other.key'\nocsp = 'DIR/good.ocsp'\n";
+    let hosts = HOST.replace("'*'", "'localhost', 'other.test', 'none.test'");
+    let config = place.load(&format!("{other}{hosts}")).unwrap();
+    let names: Vec<_> = config.certificates().iter().map(|holder| holder.names[0].clone()).collect();
+    assert_eq!(names, ["localhost", "other.test"]);
+    let staples: Vec<_> = config.credentials.iter().map(|credential| credential.ocsp.is_some()).collect();
+    assert_eq!(staples, [false, true]);
+    let warnings = config.warnings();
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("no certificate is for the host none.test"),
+        "{warnings:?}"
+    );
+    for (text, line, part) in [
+        (other.replace("key = 'DIR/other.key'\n", ""), 3, "missing field `key`"),
+        (other.replace("other.key", "key.pem"), 5, "does not belong"),
+        (other.replace("other.pem", "tokens"), 4, "no certificate"),
+        (other.replace("good.ocsp", "tokens"), 6, "no successful OCSP response"),
+        (other.replace("good.ocsp", "none"), 6, "cannot read"),
+    ] {
+        let (at, _, problem) = place.wrong(&format!("{text}{HOST}"));
+        assert!(at == line && problem.contains(part), "{at}: {problem}");
+    }
+    // Without one beside the tables the first of them is the default.
+    let text = format!("{other}{HOST}").replace("DIR", &place.0.path().display().to_string());
+    fs::write(place.file("gateway.toml"), text).unwrap();
+    let config = Config::load(Some(&place.file("gateway.toml")), &Overrides::default()).unwrap();
+    assert_eq!(config.certificates()[0].names[0], "other.test");
+}
+
+#[test]
 fn flags_about_clients_without_a_way_through_are_refused() {
     let place = Fixture::new();
     place.load(HOST).unwrap();

@@ -40,8 +40,8 @@ pub(crate) struct Metrics {
     statuses: [AtomicU64; 6],
     total: Histogram,
     origin: Histogram,
-    /// The first name of the certificate, and its expiry in seconds since the Unix epoch.
-    certificate: Mutex<Option<(String, u64)>>,
+    /// The certificates by their first names, and their expiry in seconds since the Unix epoch.
+    certificates: Mutex<BTreeMap<String, u64>>,
     failures: Mutex<BTreeMap<&'static str, u64>>,
     traffic: Mutex<Traffic>,
 }
@@ -100,11 +100,15 @@ impl Metrics {
         self.traffic().name(channels);
     }
 
-    /// The certificate that new connections are shown.
-    pub(crate) fn certificate(&self, holder: Option<&CertificateHolder>) {
-        let told = holder
-            .map(|holder| (holder.names.first().cloned().unwrap_or_default(), holder.expires.as_secs()));
-        *self.certificate.lock().unwrap_or_else(PoisonError::into_inner) = told;
+    /// The certificates that new connections are shown. Of several with the same first name, the one that expires first is told.
+    pub(crate) fn certificates(&self, holders: &[CertificateHolder]) {
+        let mut told = BTreeMap::new();
+        for holder in holders {
+            let name = holder.names.first().cloned().unwrap_or_default();
+            let expires = told.entry(name).or_insert(u64::MAX);
+            *expires = holder.expires.as_secs().min(*expires);
+        }
+        *self.certificates.lock().unwrap_or_else(PoisonError::into_inner) = told;
     }
 
     /// A connection begins, and lasts as long as the result.

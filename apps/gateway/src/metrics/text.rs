@@ -50,7 +50,7 @@ impl Metrics {
     ) -> String {
         let mut text = Text(String::new());
         self.requests(&mut text);
-        self.certificate_of(&mut text);
+        self.certificates_of(&mut text);
         self.failures(&mut text);
         short(&mut text, shortages);
         self.traffic_of(&mut text);
@@ -122,12 +122,10 @@ impl Metrics {
         );
     }
 
-    fn certificate_of(&self, text: &mut Text) {
-        let help = "When the certificate expires, in seconds since the Unix epoch.";
+    fn certificates_of(&self, text: &mut Text) {
+        let help = "When a certificate expires, in seconds since the Unix epoch.";
         text.begin("certificate_expiry_timestamp_seconds", "gauge", help);
-        if let Some((name, expires)) =
-            self.certificate.lock().unwrap_or_else(PoisonError::into_inner).as_ref()
-        {
+        for (name, expires) in self.certificates.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let name = escaped(name);
             text.put(format_args!(
                 "hvq_gateway_certificate_expiry_timestamp_seconds{{name=\"{name}\"}} {expires}\n"

@@ -149,7 +149,15 @@ impl ActiveRequest {
         let uri = self.request.uri().clone();
         let route =
             uri.authority().map(|authority| self.virtual_hosts.route(authority.host(), uri.scheme_str()));
-        match route.unwrap_or(Route::Nowhere) {
+        let route = route.unwrap_or(Route::Nowhere);
+        if matches!(route, Route::Files(_) | Route::Origin(_))
+            && uri.authority().is_some_and(|authority| !self.peer.may_ask_for(authority.host()))
+        {
+            // RFC 9110 §7.4, RFC 9114 §3.3: a client that takes one connection for several hosts asks over another one then.
+            let text = "the certificate of this connection is not for this host";
+            return self.refuse(StatusCode::MISDIRECTED_REQUEST, text, None).await;
+        }
+        match route {
             Route::Files(files) => {
                 let answer = content::answer(&self.request, |path| files.answer(path, &self.request));
                 self.own(answer).await;

@@ -1,7 +1,7 @@
 //! One connection over TLS: its requests in, and an orderly end.
 
 use super::head::{self, Refusal};
-use crate::connection::Peer;
+use crate::connection::{Peer, ShownCertificate};
 use crate::gateway::Shared;
 use crate::quota::Notice;
 use crate::request::{ActiveRequest, Cut, Exchange, Gone, Reply, ResponseBody, Waiting, channel};
@@ -86,18 +86,19 @@ pub(super) struct Accepted {
     pub(super) idle: Duration,
     /// Tells when it gives way to another client's.
     pub(super) notice: Arc<Notice>,
+    pub(super) shown: ShownCertificate,
 }
 
 /// Serves a connection until it ends, gives way, or the gateway stops.
 pub(super) async fn serve(shared: Arc<Shared>, accepted: Accepted) {
-    let Accepted { stream, address, alt_svc, idle, notice } = accepted;
+    let Accepted { stream, address, alt_svc, idle, notice, shown } = accepted;
     let is_http2 = stream.ssl().selected_alpn_protocol() == Some(b"h2");
     let _counted = shared.metrics.tcp_connection(is_http2);
     let virtual_hosts = shared.virtual_hosts();
     let builder = builder(&virtual_hosts, is_http2);
     let open = OpenRequests(Arc::new(Mutex::new((0, Instant::now()))));
     let stalled = Arc::new(Notify::new());
-    let peer = Arc::new(Peer::new(shared.clone(), address, None));
+    let peer = Arc::new(Peer::new(shared.clone(), address, None, shown));
     let client = Arc::new(Client { peer, alt_svc, stalled: stalled.clone(), open: open.clone() });
     let service = service_fn(move |request| respond(client.clone(), request));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));

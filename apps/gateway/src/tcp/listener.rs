@@ -4,9 +4,12 @@ use super::connection::{self, Accepted};
 use super::plain::{self, PlainService};
 use super::tls::Serving;
 use crate::configuration::{Config, TcpConfig};
+use crate::connection::ShownCertificate;
 use crate::gateway::{Shared, StartError};
 use crate::health::{Alarm, Broken};
 use crate::quota::Notice;
+use boring::ssl::NameType;
+use hvq::tls::ServerNames;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
@@ -46,13 +49,17 @@ enum Service {
 }
 
 impl TcpListeners {
-    /// Binds what `config` says, if that is anything, for a gateway whose port of HTTP/3 is `port`.
+    /// Binds what `config` says, if that is anything, for a gateway whose certificates have `names`, and whose port of HTTP/3 is `port`.
     ///
     /// # Errors
     /// Somebody else has an address ([`StartError::Listen`]), or TLS does not take the certificate.
-    pub(crate) fn bind(config: &Config, port: Option<u16>) -> Result<Option<Self>, StartError> {
+    pub(crate) fn bind(
+        config: &Config,
+        names: &Arc<ServerNames>,
+        port: Option<u16>,
+    ) -> Result<Option<Self>, StartError> {
         let Some(tcp) = &config.tcp else { return Ok(None) };
-        let serving = Serving::new(config, tcp, port)?;
+        let serving = Serving::new(config, tcp, names, port)?;
         // A gateway that takes over listens beside the one before until that one has gone.
         let is_shared = config.persistent_keys.is_some();
         let bind = |addresses: &[SocketAddr]| -> Result<Vec<TcpListener>, StartError> {
@@ -85,8 +92,13 @@ impl TcpState {
     ///
     /// # Errors
     /// TLS does not take the certificate; everything stays as it was.
-    pub(crate) fn reload(&self, config: &Config, tcp: &TcpConfig) -> Result<(), StartError> {
-        let serving = Arc::new(Serving::new(config, tcp, self.port)?);
+    pub(crate) fn reload(
+        &self,
+        config: &Config,
+        tcp: &TcpConfig,
+        names: &Arc<ServerNames>,
+    ) -> Result<(), StartError> {
+        let serving = Arc::new(Serving::new(config, tcp, names, self.port)?);
         *self.serving.write().unwrap_or_else(PoisonError::into_inner) = serving;
         Ok(())
     }
@@ -174,6 +186,7 @@ async fn admit(shared: Arc<Shared>, service: Service, stream: TcpStream, address
     };
     let Some(stream) = stream else { return shared.metrics.tls_failed() };
     let alt_svc = serving.alt_svc.clone();
+    let shown = ShownCertificate::to(&serving.names, stream.ssl().servername(NameType::HOST_NAME));
     drop(serving);
-    connection::serve(shared, Accepted { stream, address, alt_svc, idle, notice }).await;
+    connection::serve(shared, Accepted { stream, address, alt_svc, idle, notice, shown }).await;
 }

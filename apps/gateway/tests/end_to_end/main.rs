@@ -11,6 +11,7 @@ mod hostile;
 mod idle;
 mod many;
 mod misers;
+mod names;
 mod nginx;
 mod operation;
 mod origins;

@@ -124,6 +124,13 @@ impl Fixture {
         Client::connect(self.gateway.local_addrs()[0], self.chain.clone()).await.unwrap()
     }
 
+    /// A client that asks for the host `name`, whose certificate goes back to one in `trust` (PEM).
+    pub async fn client_for(&self, name: &str, trust: &[u8]) -> Result<Client, hvq::ConnectionError> {
+        let (endpoint, remote) = (Endpoint::client(&[]).unwrap(), self.gateway.local_addrs()[0]);
+        let connection = connect(&endpoint, (remote, name), trust.to_vec(), None).await?;
+        Ok(Client::over((connection, endpoint)).await)
+    }
+
     /// A client that says who it is.
     pub async fn client_as(&self, identity: &Identity) -> Client {
         let remote = self.gateway.local_addrs()[0];
@@ -222,13 +229,13 @@ async fn dial(
     identity: Option<Identity>,
 ) -> Result<(Connection, Endpoint), hvq::ConnectionError> {
     let endpoint = Endpoint::client(&[]).unwrap();
-    let connection = connect(&endpoint, remote, chain, identity).await?;
+    let connection = connect(&endpoint, (remote, "localhost"), chain, identity).await?;
     Ok((connection, endpoint))
 }
 
 async fn connect(
     endpoint: &Endpoint,
-    remote: SocketAddr,
+    (remote, name): (SocketAddr, &str),
     chain: Vec<u8>,
     identity: Option<Identity>,
 ) -> Result<Connection, hvq::ConnectionError> {
@@ -237,7 +244,7 @@ async fn connect(
         tls = tls.identity(identity);
     }
     let config = ClientConfig::new(tls.build().unwrap(), Arc::new(transport()));
-    within(endpoint.connect(config, remote, "localhost").unwrap()).await
+    within(endpoint.connect(config, remote, name).unwrap()).await
 }
 
 fn transport() -> TransportConfig {
@@ -264,7 +271,7 @@ impl Client {
         remote: SocketAddr,
         trust: &Trust,
     ) -> Result<Self, hvq::ConnectionError> {
-        let connection = connect(endpoint, remote, trust.0.clone(), None).await?;
+        let connection = connect(endpoint, (remote, "localhost"), trust.0.clone(), None).await?;
         Ok(Self::over((connection, endpoint.clone())).await)
     }
 

@@ -35,6 +35,12 @@ impl TlsClient {
         shake(stream, &place.trust().pem(), (alpn, newest, "localhost")).await
     }
 
+    /// Connects for the host `name`, whose certificate goes back to one in `trust`.
+    pub async fn for_host(place: &Fixture, name: &str, trust: &[u8], alpn: &[u8]) -> Result<Self, String> {
+        let stream = TcpStream::connect(place.gateway.tcp_addrs()[0]).await.unwrap();
+        shake(stream, trust, (alpn, None, name)).await
+    }
+
     /// Connects to `remote` from the address `local`.
     pub async fn from(place: &Fixture, local: IpAddr, alpn: &[u8]) -> Result<Self, String> {
         let socket = TcpSocket::new_v4().unwrap();
@@ -65,7 +71,12 @@ async fn shake(
 /// Writes `request` as HTTP/1.1, and reads all that comes until the connection ends, which `connection: close` asks for unless
 /// there is another reason.
 pub async fn exchange(place: &Fixture, request: &str) -> String {
-    let mut stream = TlsClient::connect(place, b"\x08http/1.1").await.stream;
+    exchange_over(TlsClient::connect(place, b"\x08http/1.1").await, request).await
+}
+
+/// Does what [`exchange`] does over `client`, which speaks HTTP/1.1.
+pub async fn exchange_over(client: TlsClient, request: &str) -> String {
+    let mut stream = client.stream;
     let request = request.replacen("\r\n", "\r\nconnection: close\r\n", 1);
     within(async {
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -82,7 +93,12 @@ pub struct Http2(SendRequest<Full<Bytes>>);
 
 impl Http2 {
     pub async fn connect(place: &Fixture) -> Self {
-        let stream = TlsClient::connect(place, b"\x02h2").await.stream;
+        Self::over(TlsClient::connect(place, b"\x02h2").await).await
+    }
+
+    /// Speaks HTTP/2 over `client`.
+    pub async fn over(client: TlsClient) -> Self {
+        let stream = client.stream;
         assert_eq!(stream.ssl().selected_alpn_protocol(), Some(&b"h2"[..]));
         let (sender, connection) =
             http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
