@@ -10,7 +10,7 @@ use crate::tree::File;
 const CORE: &str = "transport/core/src/";
 
 /// The exported names, at most: types, traits, functions and constants in public modules, and what these export again.
-const MOST_NAMES: usize = 315;
+const MOST_NAMES: usize = 314;
 
 /// The front of the crate for programs.
 const FRONT: &str = "transport/net/src/lib.rs";

@@ -42,7 +42,7 @@ impl fmt::Debug for ResetKey {
 /// Returns the length of the reset in answer to a packet of `received` bytes; `None` if there is to be none.
 ///
 /// It is shorter than the packet, so that two endpoints that answer each other's resets fall silent (RFC 9000 §10.3.3).
-pub fn reset_length(received: usize) -> Option<usize> {
+pub(crate) fn reset_length(received: usize) -> Option<usize> {
     //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3
     //# An endpoint MUST NOT send a Stateless Reset that is three times or more larger than the packet it
     //# receives to avoid being used for amplification
@@ -53,7 +53,12 @@ pub fn reset_length(received: usize) -> Option<usize> {
 }
 
 /// Appends a stateless reset of `length` bytes, at least 21: a short header, random bytes and `token`.
-pub fn put_stateless_reset(buf: &mut Vec<u8>, rng: &mut impl RngCore, token: &ResetToken, length: usize) {
+pub(crate) fn put_stateless_reset(
+    buf: &mut Vec<u8>,
+    rng: &mut impl RngCore,
+    token: &ResetToken,
+    length: usize,
+) {
     let start = buf.len();
     let random = length.max(SHORTEST) - token.0.len();
     buf.resize(start + random, 0);

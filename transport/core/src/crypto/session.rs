@@ -49,7 +49,7 @@ use std::sync::Arc;
 /// CRYPTO bytes that the peer may send after the handshake, over the whole connection: some hundred session tickets.
 pub(crate) const POST_HANDSHAKE_LIMIT: usize = 128 * 1024;
 /// Session tickets that are kept; older ones are dropped.
-pub const MAX_TICKETS: usize = 8;
+pub(crate) const MAX_TICKETS: usize = 8;
 
 /// Called with each line of a key log (the format of NSS), without its line break.
 pub type KeyLog = Box<dyn Fn(&str) + Send + Sync>;
@@ -338,7 +338,7 @@ impl Session {
         self.ssl.session_reused()
     }
 
-    /// Takes the session tickets that arrived, at most [`MAX_TICKETS`], oldest first; none if the configuration has no store
+    /// Takes the session tickets that arrived, at most eight, oldest first; none if the configuration has no store
     /// for them.
     pub fn take_tickets(&mut self) -> Vec<Ticket> {
         self.state().tickets.as_mut().map(std::mem::take).unwrap_or_default().into()

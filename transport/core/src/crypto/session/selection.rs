@@ -13,21 +13,21 @@ use std::sync::Arc;
 
 /// Bytes by which the tickets of a certificate are told from those of others: with the version of QUIC they make up the 32 bytes that
 /// BoringSSL has room for.
-const TAG: usize = 28;
+const MARK: usize = 28;
 
 /// The contexts of a server's certificates.
 pub(super) struct Selection {
     names: Arc<ServerNames>,
     /// The default's mark first, then the other contexts, with theirs.
-    default: [u8; TAG],
-    others: Vec<(SslContext, [u8; TAG])>,
+    default: [u8; MARK],
+    others: Vec<(SslContext, [u8; MARK])>,
 }
 
 impl Selection {
     pub(super) fn new(
         names: Arc<ServerNames>,
-        default: [u8; TAG],
-        others: Vec<(SslContext, [u8; TAG])>,
+        default: [u8; MARK],
+        others: Vec<(SslContext, [u8; MARK])>,
     ) -> Self {
         Self { names, default, others }
     }
@@ -36,10 +36,10 @@ impl Selection {
     pub(super) fn apply(&self, mut hello: ClientHello<'_>) -> Result<(), SelectCertError> {
         let number = self.names.choose(hello.servername(NameType::HOST_NAME));
         let chosen = number.checked_sub(1).and_then(|other| self.others.get(other));
-        let tag = chosen.map_or(&self.default, |(_, tag)| tag);
+        let mark = chosen.map_or(&self.default, |(_, mark)| mark);
         let ssl = hello.ssl_mut();
         // A new context brings its own, which is empty.
-        let context = [&version(ssl), &tag[..]].concat();
+        let context = [&version(ssl), &mark[..]].concat();
         if let Some((context, _)) = chosen {
             ssl.set_ssl_context(context).map_err(|_| SelectCertError::ERROR)?;
             // BoringSSL takes the new context's setting of 0-RTT, which is that of no session.
@@ -55,7 +55,7 @@ impl Selection {
 }
 
 /// The mark of the tickets of sessions in which `certificate` was shown.
-pub(super) fn tag(certificate: &X509) -> Result<[u8; TAG], super::TlsConfigError> {
+pub(super) fn mark(certificate: &X509) -> Result<[u8; MARK], super::TlsConfigError> {
     let hash = digest(&SHA256, &certificate.to_der()?);
     Ok(*hash.as_ref().first_chunk().expect("SHA-256 has 32 bytes"))
 }

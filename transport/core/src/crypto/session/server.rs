@@ -241,13 +241,13 @@ impl ServerTlsBuilder {
         for (number, credential) in self.credentials.iter().enumerate() {
             let (context, own) = self.context(credential)?;
             names.add(number, &own);
-            made.push((context, selection::tag(&own)?));
+            made.push((context, selection::mark(&own)?));
         }
         let names = Arc::new(names);
         let mut made = made.into_iter();
-        let (mut context, tag) = made.next().expect("the builder begins with a credential");
-        let others = made.map(|(context, tag)| (context.build(), tag)).collect();
-        let selection = Selection::new(names.clone(), tag, others);
+        let (mut context, mark) = made.next().expect("the builder begins with a credential");
+        let others = made.map(|(context, mark)| (context.build(), mark)).collect();
+        let selection = Selection::new(names.clone(), mark, others);
         context.set_select_certificate_callback(move |hello| selection.apply(hello));
         Ok(ServerTls {
             context: context.build(),
