@@ -148,6 +148,49 @@ struct Shown {
     /// The longest stretches of the latest bursts, the latest first: [`BURSTS`] at most, of which connections that are hardly
     /// used have few.
     stretches: SmallVec<[Stretch; BURSTS / 2]>,
+    /// The result of the stretches as they are, which is asked for far more often than they change.
+    findings: Findings,
+}
+
+/// The result of the latest bursts together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Findings {
+    /// The rate of the bottleneck, if there was a burst.
+    rate: Option<Bandwidth>,
+    /// The length of the longest burst in bytes, if longer ones may show more.
+    undecided: Option<u32>,
+}
+
+impl Findings {
+    /// The result of `stretches`.
+    fn of(stretches: &[Stretch]) -> Self {
+        let Some(longest) = stretches.iter().max_by_key(|stretch| stretch.bytes) else {
+            return Self::default();
+        };
+        let long = stretches.iter().filter(|stretch| stretch.bytes >= longest.bytes / 2);
+        let greatest = long.map(|stretch| stretch.rate).fold(longest.rate, Bandwidth::max);
+        if is_decided(stretches) {
+            return Self { rate: Some(greatest), undecided: None };
+        }
+        let twice = Bandwidth::from_bits_per_second(greatest.bits_per_second().saturating_mul(2));
+        let rate = growth(stretches, longest).map_or(greatest, |growth| growth.clamp(greatest, twice));
+        Self { rate: Some(rate), undecided: Some(longest.bytes) }
+    }
+}
+
+/// Returns true if a stretch tells how wide the bottleneck is: longer ones would show no more.
+fn is_decided(stretches: &[Stretch]) -> bool {
+    let is_confirmed = |long: &Stretch| stretches.iter().any(|short| long.shows_the_same_as(short));
+    stretches.iter().any(|stretch| stretch.is_steady) || stretches.iter().any(is_confirmed)
+}
+
+/// The rate at which bursts grew from the shortest of `stretches` to the `longest`, if that is longer by half.
+fn growth(stretches: &[Stretch], longest: &Stretch) -> Option<Bandwidth> {
+    let shortest = stretches.iter().min_by_key(|stretch| stretch.bytes)?;
+    let bytes = longest.bytes - shortest.bytes;
+    longest
+        .is_longer_than(shortest)
+        .then(|| rate(bytes.into(), longest.time().saturating_sub(shortest.time())))
 }
 
 impl Capacity {
@@ -168,8 +211,8 @@ impl Capacity {
         self.shown.get_or_insert_default().on_passage(passage);
     }
 
-    fn stretches(&self) -> &[Stretch] {
-        self.shown.as_ref().map_or(&[], |shown| &shown.stretches)
+    fn findings(&self) -> Findings {
+        self.shown.as_ref().map(|shown| shown.findings).unwrap_or_default()
     }
 
     /// The greatest rate that any of the latest bursts showed, of those of at least half the length of the longest.
@@ -177,21 +220,7 @@ impl Capacity {
     /// Longer bursts show more where a queue of others delayed all of them. Then it is the rate at which the longest grew beyond
     /// the shortest, but no more than twice the rate that was shown.
     pub fn estimate(&self) -> Option<Bandwidth> {
-        let longest = self.stretches().iter().max_by_key(|stretch| stretch.bytes)?;
-        let long = self.stretches().iter().filter(|stretch| stretch.bytes >= longest.bytes / 2);
-        let greatest = long.map(|stretch| stretch.rate).max()?;
-        let twice = Bandwidth::from_bits_per_second(greatest.bits_per_second().saturating_mul(2));
-        Some(self.growth(longest).map_or(greatest, |growth| growth.clamp(greatest, twice)))
-    }
-
-    /// The rate at which bursts grew from the shortest to the `longest`, if they do not tell yet how wide the bottleneck is.
-    fn growth(&self, longest: &Stretch) -> Option<Bandwidth> {
-        self.undecided()?;
-        let shortest = self.stretches().iter().min_by_key(|stretch| stretch.bytes)?;
-        let bytes = longest.bytes - shortest.bytes;
-        longest
-            .is_longer_than(shortest)
-            .then(|| rate(bytes.into(), longest.time().saturating_sub(shortest.time())))
+        self.findings().rate
     }
 
     /// The longest of the latest bursts, in bytes, if longer ones may show more: none of them that is longer by half than another
@@ -199,16 +228,12 @@ impl Capacity {
     ///
     /// A queue of others delays bursts of any length alike, so that a short one seems to have been spread by a narrow bottleneck.
     pub fn undecided(&self) -> Option<u64> {
-        let stretches = self.stretches();
-        let is_decided =
-            |long: &Stretch| long.is_steady || stretches.iter().any(|short| long.shows_the_same_as(short));
-        let longest = stretches.iter().map(|stretch| u64::from(stretch.bytes)).max();
-        longest.filter(|_| !stretches.iter().any(is_decided))
+        self.findings().undecided.map(u64::from)
     }
 
     /// The number of bursts that the estimate is from, at most eight.
     pub fn bursts(&self) -> u8 {
-        u8::try_from(self.stretches().len()).unwrap_or(u8::MAX)
+        self.shown.as_ref().map_or(0, |shown| u8::try_from(shown.stretches.len()).unwrap_or(u8::MAX))
     }
 
     /// The rate that bursts show, if that refutes `promised`: one shows less than half of it, or several a fifth less, by
@@ -217,34 +242,39 @@ impl Capacity {
         let shown = self.estimate()?;
         let [bits, promised] = [shown, promised].map(|rate| u128::from(rate.bits_per_second()));
         let needed = if bits * 2 < promised { 1 } else { SEVERAL };
-        (bits * 5 < promised * 4 && self.stretches().len() >= needed).then_some(shown)
+        (bits * 5 < promised * 4 && usize::from(self.bursts()) >= needed).then_some(shown)
     }
 }
 
 impl Shown {
     fn on_passage(&mut self, passage: &Passage) {
-        if let Some(stretch) = self.base(passage).and_then(|base| passage.since_idle(base)) {
-            self.note(stretch);
-        }
+        let from_idle = self.base(passage).and_then(|base| passage.since_idle(base));
         let is_same =
             |first: &Passage| first.burst.number == passage.burst.number && first.over == passage.over;
-        match self.first.filter(is_same) {
-            Some(first) => passage.since_earlier(&first).into_iter().for_each(|stretch| self.note(stretch)),
-            None => self.first = Some(*passage),
+        let known = self.first.filter(is_same);
+        if known.is_none() {
+            self.first = Some(*passage);
+        }
+        let from_first = known.and_then(|first| passage.since_earlier(&first));
+        let noted = [from_idle, from_first].map(|stretch| stretch.is_some_and(|stretch| self.note(stretch)));
+        if noted.contains(&true) {
+            self.findings = Findings::of(&self.stretches);
         }
     }
 
-    /// Keeps the longest stretch of each of the latest bursts, and of equals the later one.
-    fn note(&mut self, stretch: Stretch) {
+    /// Keeps the longest stretch of each of the latest bursts, and of equals the later one. Returns true if `stretch` is kept.
+    fn note(&mut self, stretch: Stretch) -> bool {
         if let Some(known) = self.stretches.iter_mut().find(|known| known.burst == stretch.burst) {
-            if known.bytes <= stretch.bytes {
+            let is_kept = known.bytes <= stretch.bytes;
+            if is_kept {
                 let is_steady = known.is_steady || stretch.shows_the_same_as(known);
                 *known = Stretch { is_steady, ..stretch };
             }
-            return;
+            return is_kept;
         }
         self.stretches.truncate(BURSTS - 1);
         self.stretches.insert(0, stretch);
+        true
     }
 
     /// The smallest round trip over the return path of `passage` before it.

@@ -149,6 +149,8 @@ proptest! {
         for (packets, late) in bursts {
             // All that belongs to a burst is late by the same.
             world.burst(&vec![1452; packets], &[Duration::from_millis(late)]);
+            let shown = world.capacity.shown.as_ref().expect("packets arrived");
+            prop_assert_eq!(shown.findings, Findings::of(&shown.stretches), "they are those of the bursts as they are");
         }
         let most = if world.capacity.undecided().is_some() { 2 * mbit } else { mbit } as f64 * 1.001;
         prop_assert!(world.mbit().is_none_or(|shown| shown <= most));
