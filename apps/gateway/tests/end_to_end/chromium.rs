@@ -1,8 +1,7 @@
 //! Chromium finds HTTP/3 by itself.
 
-use crate::setup::{Fixture, within};
-use std::path::Path;
-use std::process::Stdio;
+use crate::common::page_in_chromium;
+use crate::setup::Fixture;
 
 /// A page that visits another again and again, and says by which protocol each navigation came.
 const PAGE: &str = r#"<!doctype html><title>page</title><link rel="icon" href="data:,"><p id="result"></p><script>
@@ -25,27 +24,17 @@ const PAGE: &str = r#"<!doctype html><title>page</title><link rel="icon" href="d
 
 /// Has Chromium load the page; returns the protocols that its navigations came by.
 async fn protocols(place: &Fixture) -> Vec<String> {
-    let (profile, port) = (tempfile::tempdir().unwrap(), place.gateway.tcp_addrs()[0].port());
-    let names = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-    let chromium =
-        names.iter().find(|path| Path::new(path).exists()).expect("scripts/deps.sh test installs it");
-    let mut browser = tokio::process::Command::new(chromium);
-    browser
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom"])
-        .args([
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--virtual-time-budget=20000",
-        ])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .arg("--host-resolver-rules=MAP h3.example 127.0.0.1,MAP * ~NOTFOUND")
-        .arg(format!("--ignore-certificate-errors-spki-list={}", place.public_key()))
+    let port = place.gateway.tcp_addrs()[0].port();
+    let certificate = format!("--ignore-certificate-errors-spki-list={}", place.public_key());
+    let arguments = [
+        "--virtual-time-budget=20000",
+        "--host-resolver-rules=MAP h3.example 127.0.0.1,MAP * ~NOTFOUND",
+        &certificate,
         // Chromium takes certificates over QUIC from authorities that it was shipped with only, and from any for the hosts that this names.
         // It names another port: at the gateway's nothing is forced, and HTTP/3 has to be found.
-        .arg("--origin-to-force-quic-on=h3.example:1")
-        .arg(format!("https://h3.example:{port}/page.html"));
-    let output = within(browser.stdin(Stdio::null()).kill_on_drop(true).output()).await.unwrap();
-    let page = String::from_utf8(output.stdout).unwrap();
+        "--origin-to-force-quic-on=h3.example:1",
+    ];
+    let page = page_in_chromium(&format!("https://h3.example:{port}/page.html"), &arguments).await;
     let result = page.split_once("<p id=\"result\">").and_then(|(_, rest)| rest.split_once("</p>"));
     result.unwrap_or_else(|| panic!("{page}")).0.split(' ').map(str::to_owned).collect()
 }

@@ -1,6 +1,9 @@
 //! A gateway over loopback, with clients and origins of all sorts.
 #![expect(clippy::unwrap_used, reason = "whatever fails in a test fails the test")]
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod certificates;
 mod chromium;
 #[cfg(target_os = "linux")]

@@ -1,12 +1,12 @@
 //! nginx as an origin: what comes through the gateway is what nginx says to anybody.
 
+use crate::common::nginx;
 use crate::setup::{Client, Fixture, bytes, get, post};
 use bytes::Bytes;
 use http::{Method, Request};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -26,14 +26,6 @@ impl Drop for Nginx {
         let _ended = self.child.kill();
         let _status = self.child.wait();
     }
-}
-
-fn program() -> &'static str {
-    let found = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"];
-    found
-        .into_iter()
-        .find(|path| Path::new(path).exists())
-        .expect("nginx is needed: scripts/deps.sh test installs it")
 }
 
 fn free_port() -> SocketAddr {
@@ -71,7 +63,7 @@ impl Nginx {
              }}"
         );
         fs::write(folder.path().join("nginx.conf"), config).unwrap();
-        let mut command = Command::new(program());
+        let mut command = Command::new(nginx());
         command.arg("-p").arg(folder.path()).arg("-c").arg(folder.path().join("nginx.conf"));
         command.arg("-e").arg(folder.path().join("error.log"));
         let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

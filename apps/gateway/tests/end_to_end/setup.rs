@@ -1,5 +1,6 @@
 //! A gateway, clients over one or two paths, and origins that do as a test wants.
 
+pub use crate::common::within;
 use bytes::{Buf, Bytes};
 use h3::client::{RequestStream, SendRequest};
 use h3::error::StreamError;
@@ -20,14 +21,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 pub type Stream = RequestStream<hvq_h3::adapter::BidiStream<Bytes>, Bytes>;
-
-/// No test takes as long as this unless it hangs.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// Returns the result of `future`; panics if it takes too long.
-pub async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LIMIT, future).await.expect("the test hangs")
-}
 
 /// A gateway on two loopback ports, with a certificate for localhost.
 pub struct Fixture {

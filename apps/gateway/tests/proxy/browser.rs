@@ -1,9 +1,9 @@
 //! Chromium loads a page of nginx through a proxy and a gateway.
 
+use crate::common::{nginx, page_in_chromium};
 use crate::setup::{Fixture, within};
 use std::fs;
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -32,14 +32,6 @@ impl Drop for Nginx {
     }
 }
 
-/// The first of these programs that is there.
-fn program(names: &[&str]) -> PathBuf {
-    let found = names.iter().map(Path::new).find(|path| path.exists());
-    found
-        .unwrap_or_else(|| panic!("none of {names:?} is there: scripts/deps.sh test installs one"))
-        .to_owned()
-}
-
 impl Nginx {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -65,8 +57,7 @@ impl Nginx {
              }}"
         );
         fs::write(folder.path().join("nginx.conf"), config).unwrap();
-        let nginx = program(&["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"]);
-        let mut command = Command::new(nginx);
+        let mut command = Command::new(nginx());
         command.arg("-p").arg(folder.path()).arg("-c").arg(folder.path().join("nginx.conf"));
         let child = command.stderr(Stdio::null()).spawn().unwrap();
         let listens = async {
@@ -82,23 +73,15 @@ impl Nginx {
 #[tokio::test]
 async fn chromium_loads_a_page_of_nginx_and_says_how_urgent_its_parts_are() {
     let (place, nginx) = (Fixture::new().await, Nginx::start().await);
-    let profile = tempfile::tempdir().unwrap();
-    let chromium = program(&["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]);
-    let mut browser = tokio::process::Command::new(chromium);
-    browser
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom"])
-        .args([
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--ignore-certificate-errors",
-        ])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .arg(format!("--proxy-server=https://{}", place.address()))
+    let arguments = [
+        "--ignore-certificate-errors",
+        &format!("--proxy-server=https://{}", place.address()),
         // What is on this machine goes through the proxy too, and nothing goes home.
-        .args(["--proxy-bypass-list=<-loopback>", "--host-resolver-rules=MAP * ~NOTFOUND,EXCLUDE 127.0.0.1"])
-        .arg(format!("http://127.0.0.1:{}/page.html", nginx.port));
-    let output = within(browser.stdin(Stdio::null()).kill_on_drop(true).output()).await.unwrap();
-    let page = String::from_utf8(output.stdout).unwrap();
+        "--proxy-bypass-list=<-loopback>",
+        "--host-resolver-rules=MAP * ~NOTFOUND,EXCLUDE 127.0.0.1",
+    ];
+    let url = format!("http://127.0.0.1:{}/page.html", nginx.port);
+    let page = page_in_chromium(&url, &arguments).await;
     assert!(page.contains("<p id=\"result\">true true h2 h2 h2</p>"), "{page}");
     let requests = fs::read_to_string(nginx.folder.path().join("requests")).unwrap();
     let priority = |name: &str| {

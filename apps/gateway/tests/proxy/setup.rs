@@ -1,11 +1,11 @@
 //! A proxy, a gateway with two ports, and an origin.
 
+pub use crate::common::within;
 use http::HeaderValue;
 use hvq::scheduler::Scheduler;
 use hvq::{ClientConfig, ClientTls, Identity, LocalAddress, PathOptions, Policy, TransportConfig, Verify};
 use hvq_gateway::proxy::{GatewayAddress, Link, LinkOptions, Proxy, ProxyOptions, TlsIdentity};
 use hvq_gateway::{Config, Gateway, Overrides};
-use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -14,17 +14,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// No test takes as long as this unless it hangs.
-const LIMIT: Duration = Duration::from_secs(60);
 /// A function that makes the scheduler of each connection.
 type Factory = Arc<dyn Fn() -> Box<dyn Scheduler> + Send + Sync>;
 
 const TOKEN: &str = "0123456789abcdef";
-
-/// Returns the result of `future`; panics if it takes too long.
-pub async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LIMIT, future).await.expect("the test hangs")
-}
 
 /// Everything between a program and its origin.
 pub struct Fixture {
