@@ -1,6 +1,6 @@
 //! `hvq lab controllers`: HotNets 2023, Fig. 1.
 
-use super::{jobs, run_all};
+use super::{RunArguments, run_all};
 use crate::experiment::controllers::{ControllerOutcome, ControllerRun, ControllersPlan};
 use crate::report::controllers as report;
 use clap::Args;
@@ -23,9 +23,6 @@ pub struct ControllersArguments {
     /// The duration of each download, in virtual seconds
     #[arg(long, value_name = "NUMBER", default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..))]
     seconds: u16,
-    /// The seed of everything random
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    seed: u64,
     /// Round-trip times of eMBB at 60 Mbit/s; the first is the base of what else is varied
     #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "50ms", value_parser = duration::parse)]
     rtt: Vec<Duration>,
@@ -38,9 +35,8 @@ pub struct ControllersArguments {
     /// The controllers (by default all)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     controllers: Vec<Algorithm>,
-    /// Runs at the same time (by default one a processor)
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    runs: RunArguments,
     /// The folder for the report, controllers.html
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
@@ -65,7 +61,7 @@ impl ControllersArguments {
             losses: self.loss.clone(),
             traces: self.trace.clone(),
             time: Duration::from_secs(self.seconds.into()),
-            seed: self.seed,
+            seed: self.runs.seed,
         }
     }
 }
@@ -78,7 +74,7 @@ pub fn run(arguments: &ControllersArguments, console: Console) -> Result<(), Fai
     arguments.results.check(NAME)?;
     arguments.figure.check()?;
     let page = report_in(&arguments.out, REPORT)?;
-    let jobs = jobs(arguments.jobs);
+    let jobs = arguments.runs.jobs();
     let start = Instant::now();
     let outcomes = run_all((&runs, jobs), console, ControllerRun::outcome, |outcome| {
         let ControllerOutcome { setting, controller, arrangement, goodput, .. } = outcome;

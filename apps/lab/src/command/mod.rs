@@ -11,7 +11,9 @@ pub mod report;
 pub mod video;
 
 use crate::experiment::campaign::Stop;
+use crate::experiment::definition::Half;
 use crate::experiment::pool;
+use clap::Args;
 use hvq_emulation::TraceError;
 use hvq_program::failure::{Exit, Failure, OrFail};
 use hvq_program::interruption::Interruption;
@@ -27,6 +29,33 @@ pub fn stop_on_signals(console: Console) -> Result<(Interruption, Arc<Stop>), Fa
     let stop = Arc::new(Stop::default());
     let ordered = stop.clone();
     Ok((Interruption::watch(console, move || ordered.order())?, stop))
+}
+
+/// Arguments of commands that make many runs.
+#[derive(Debug, Args)]
+struct RunArguments {
+    /// The seed of everything random
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Runs at the same time (by default one a processor)
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+}
+
+impl RunArguments {
+    fn jobs(&self) -> usize {
+        jobs(self.jobs)
+    }
+}
+
+/// Arguments of commands that make many runs with one half of the material. A command that is for choosing sets another default.
+#[derive(Debug, Args)]
+struct HalfArguments {
+    /// The half of pages, stretches of traces and seeds: parameters are chosen on training and reported on held-out
+    #[arg(long, value_name = "training|held-out", default_value_t = Half::HeldOut)]
+    half: Half,
+    #[command(flatten)]
+    runs: RunArguments,
 }
 
 /// Returns the number of runs at the same time: as asked, or one a processor.

@@ -1,6 +1,6 @@
 //! `hvq lab outages`: random pairs of channels that go dark, two channels held against the better one alone.
 
-use super::{jobs, run_all};
+use super::{RunArguments, run_all};
 use crate::experiment::outages::{OutageCell, OutageOutcome, drawn, named, names, policies};
 use crate::report::outages as report;
 use clap::Args;
@@ -28,15 +28,11 @@ pub struct OutagesArguments {
     /// The policies (by default all that use two paths)
     #[arg(long, visible_alias = "policy", value_name = "NAMES", value_delimiter = ',')]
     policies: Vec<Policy>,
-    /// The seed of everything random
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    seed: u64,
     /// The worst cells to print
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     worst: usize,
-    /// Cells at the same time (by default one a processor)
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    runs: RunArguments,
     #[command(flatten)]
     results: ResultArguments,
 }
@@ -45,13 +41,13 @@ impl OutagesArguments {
     /// The cells that were asked for.
     fn cells(&self) -> Result<Vec<OutageCell>, Failure> {
         if self.cell.is_empty() {
-            let named = names().filter_map(|name| named(name, self.seed));
+            let named = names().filter_map(|name| named(name, self.runs.seed));
             let numbers = self.first..self.first.saturating_add(self.cells);
-            return Ok(named.chain(numbers.map(|number| drawn(self.seed, number))).collect());
+            return Ok(named.chain(numbers.map(|number| drawn(self.runs.seed, number))).collect());
         }
         let chosen = |name: &String| match name.parse() {
-            Ok(number) => Ok(drawn(self.seed, number)),
-            Err(_) => named(name, self.seed).ok_or_else(|| {
+            Ok(number) => Ok(drawn(self.runs.seed, number)),
+            Err(_) => named(name, self.runs.seed).ok_or_else(|| {
                 let known: Vec<&str> = names().collect();
                 let text = format!("--cell: {name:?} is no number and none of {}", known.join(", "));
                 Failure::new(Exit::Usage, text)
@@ -66,7 +62,7 @@ impl OutagesArguments {
 
     /// The command that runs the cell of `outcome` again.
     fn replay(&self, OutageOutcome { cell, policy, .. }: &OutageOutcome) -> String {
-        format!("hvq lab outages --seed {} --cell {cell} --policies {policy} -v", self.seed)
+        format!("hvq lab outages --seed {} --cell {cell} --policies {policy} -v", self.runs.seed)
     }
 }
 
@@ -76,7 +72,7 @@ pub fn run(arguments: &OutagesArguments, console: Console) -> Result<(), Failure
     check_distinct("--policies", &arguments.policies)?;
     let (cells, policies) = (arguments.cells()?, arguments.policies());
     arguments.results.check(NAME)?;
-    let jobs = jobs(arguments.jobs);
+    let jobs = arguments.runs.jobs();
     let start = Instant::now();
     let run = |cell: &OutageCell| cell.outcomes(&policies);
     let done = |outcomes: &Vec<OutageOutcome>| {

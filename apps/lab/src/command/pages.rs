@@ -1,8 +1,7 @@
 //! `hvq lab pages`: page loads in virtual time (NSDI 2023, Fig. 3).
 
 use super::page_names::chosen;
-use super::{jobs, run_all};
-use crate::experiment::definition::Half;
+use super::{HalfArguments, run_all};
 use crate::experiment::pages::{PageOutcome, PageRun, PagesPlan, Scheme, Sizes};
 use crate::pages::{Page, THINK_SCALE};
 use crate::report::pages as report;
@@ -21,6 +20,7 @@ const NAME: &str = "pages";
 
 /// Arguments of `hvq lab pages`.
 #[derive(Debug, Args)]
+#[command(mut_arg("half", |half| half.default_value("training")))]
 pub struct PagesArguments {
     /// The pages: a number of those compiled in, or names or files of page descriptions, separated by commas
     #[arg(long, value_name = "NUMBER|NAMES", default_value = "10")]
@@ -62,15 +62,8 @@ pub struct PagesArguments {
     /// Loads of each page with each scheme, each on another stretch of the trace
     #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
-    /// The half of pages, stretches of traces and seeds: parameters are chosen on one and reported on the other
-    #[arg(long, value_name = "training|held-out", default_value_t = Half::Training)]
-    half: Half,
-    /// The seed of everything random
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    seed: u64,
-    /// Runs at the same time (by default one a processor)
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    chosen: HalfArguments,
     #[command(flatten)]
     results: ResultArguments,
 }
@@ -92,7 +85,7 @@ fn scale(text: &str) -> Result<f64, String> {
 impl PagesArguments {
     /// Returns this number of pages of the half, or those of these names.
     fn pages(&self) -> Result<Vec<Page>, Failure> {
-        let known = self.half.pages();
+        let known = self.chosen.half.pages();
         match self.pages.parse() {
             Ok(count) if (1..=known.len()).contains(&count) => Ok(known.into_iter().take(count).collect()),
             _ => chosen(&self.pages),
@@ -115,7 +108,7 @@ impl PagesArguments {
                 deployment: self.deployment,
                 voice,
                 think_scale: self.think,
-                wait_scale: self.half.wait_scale(),
+                wait_scale: self.chosen.half.wait_scale(),
                 size_scale: 1.0,
                 background: page_load::Background::Flows(self.background),
                 connections: 1,
@@ -124,8 +117,8 @@ impl PagesArguments {
             schemes: self.schemes.clone(),
             congestion: self.congestion,
             repetitions: self.repeat,
-            half: self.half,
-            seed: self.seed,
+            half: self.chosen.half,
+            seed: self.chosen.runs.seed,
         })
     }
 }
@@ -136,7 +129,7 @@ pub fn run(arguments: &PagesArguments, console: Console) -> Result<(), Failure> 
     check_distinct("--trace", &arguments.trace)?;
     let runs = arguments.plan()?.runs();
     arguments.results.check(NAME)?;
-    let jobs = jobs(arguments.jobs);
+    let jobs = arguments.chosen.runs.jobs();
     let start = Instant::now();
     let outcomes = run_all(
         (&runs, jobs),

@@ -1,7 +1,6 @@
 //! `hvq lab video`: real-time video in virtual time (HotNets 2023, Fig. 2).
 
-use super::{jobs, run_all};
-use crate::experiment::definition::Half;
+use super::{HalfArguments, run_all};
 use crate::experiment::video::{Dark, VideoPlan, VideoRun, VideoScheme};
 use crate::report::video as report;
 use clap::Args;
@@ -47,15 +46,8 @@ pub struct VideoExperimentArguments {
     /// Let eMBB carry nothing for so long, from the tenth second of each video on
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     dark: Option<Duration>,
-    /// The half of each trace that the videos are from: what is chosen is chosen on training and reported on held-out
-    #[arg(long, value_name = "training|held-out", default_value_t = Half::HeldOut)]
-    half: Half,
-    /// The seed of everything random
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    seed: u64,
-    /// Runs at the same time (by default one a processor)
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    chosen: HalfArguments,
     #[command(flatten)]
     results: ResultArguments,
     #[command(flatten)]
@@ -72,8 +64,8 @@ impl VideoExperimentArguments {
             time: Duration::from_secs(self.seconds.into()),
             repetitions: self.repetitions,
             dark: self.dark.map(|time| Dark { from, time }),
-            half: self.half,
-            seed: self.seed,
+            half: self.chosen.half,
+            seed: self.chosen.runs.seed,
         })
     }
 }
@@ -94,7 +86,7 @@ pub fn run(arguments: &VideoExperimentArguments, console: Console) -> Result<(),
     let runs = arguments.plan()?.runs();
     arguments.results.check(NAME)?;
     arguments.figure.check()?;
-    let jobs = jobs(arguments.jobs);
+    let jobs = arguments.chosen.runs.jobs();
     let start = Instant::now();
     let outcomes = run_all((&runs, jobs), console, VideoRun::outcome, |outcome| {
         format!("{}, {}", outcome.channels, outcome.scheme)
