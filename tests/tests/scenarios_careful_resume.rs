@@ -6,7 +6,7 @@
 use hvq_emulation::{Channel, ChannelSpec, Direction as Way};
 use hvq_scheduler::Policy;
 use hvq_tests::net::medium::Medium;
-use hvq_tests::net::{Application, Net, Side};
+use hvq_tests::net::{Application, ConnectionEvent, Net, Side};
 use hvq_transport::congestion::Algorithm;
 use hvq_transport::connection::{Connection, Event, PathMemory, TransportConfig};
 use hvq_transport::endpoint::ConnectionHandle;
@@ -58,15 +58,8 @@ impl Fetches {
 }
 
 impl Application for Fetches {
-    fn on_event(&mut self, _: Side, _: &Event, _: &mut Connection, _: Instant) {}
-
-    fn on_connection_event(
-        &mut self,
-        (side, handle): (Side, ConnectionHandle),
-        event: &Event,
-        connection: &mut Connection,
-        _: Instant,
-    ) {
+    fn on_connection_event(&mut self, occurred: ConnectionEvent<'_>) {
+        let ConnectionEvent { side, handle, event, connection, .. } = occurred;
         match (side, event) {
             (Side::Server, Event::Connected) => {
                 let id = connection.open(Direction::Unidirectional).unwrap();
@@ -140,6 +133,13 @@ impl World {
         Self { net, phases }
     }
 
+    /// A world in which a connection has fetched enough to know the path.
+    fn visited(algorithm: Algorithm, memory: PathMemory) -> Self {
+        let mut world = Self::new(algorithm, memory);
+        world.fetch(FIRST, 1);
+        world
+    }
+
     /// Fetches `bytes` over each of `connections` new connections, and closes them: the time that all took.
     fn fetch(&mut self, bytes: usize, connections: usize) -> Duration {
         let begin = self.net.now;
@@ -177,8 +177,7 @@ const MEMORY: PathMemory = PathMemory::For(Duration::from_secs(600));
 fn on_the_same_path_a_download_takes_up_where_the_last_one_left_off() {
     for algorithm in Algorithm::ALL {
         let [without, with] = [PathMemory::Off, MEMORY].map(|memory| {
-            let mut world = World::new(algorithm, memory);
-            world.fetch(FIRST, 1);
+            let mut world = World::visited(algorithm, memory);
             let took = world.fetch(SECOND, 1);
             assert_eq!(world.phases.take().0.contains(&ResumePhase::Unvalidated), memory == MEMORY);
             (took, world.dropped())
@@ -196,8 +195,7 @@ fn on_the_same_path_a_download_takes_up_where_the_last_one_left_off() {
 fn where_a_tenth_is_left_no_more_is_lost_than_was_tried_and_what_is_remembered_is_forgotten() {
     for algorithm in Algorithm::ALL {
         let [without, with] = [PathMemory::Off, MEMORY].map(|memory| {
-            let mut world = World::new(algorithm, memory);
-            world.fetch(FIRST, 1);
+            let mut world = World::visited(algorithm, memory);
             world.replace(TENTH);
             let took = world.fetch(SECOND, 1);
             let (dropped, phases) = (world.dropped(), world.phases.take());
@@ -221,8 +219,7 @@ fn where_a_tenth_is_left_no_more_is_lost_than_was_tried_and_what_is_remembered_i
 fn connections_at_once_share_what_is_remembered() {
     for connections in [1, 4] {
         let [without, with] = [PathMemory::Off, MEMORY].map(|memory| {
-            let mut world = World::new(Algorithm::Cubic, memory);
-            world.fetch(FIRST, 1);
+            let mut world = World::visited(Algorithm::Cubic, memory);
             let took = world.fetch(SECOND / connections, connections);
             (took, world.dropped(), world.phases.take())
         });
@@ -236,8 +233,7 @@ fn connections_at_once_share_what_is_remembered() {
 
 #[test]
 fn what_is_too_old_is_not_resumed() {
-    let mut world = World::new(Algorithm::Cubic, PathMemory::For(Duration::from_secs(30)));
-    world.fetch(FIRST, 1);
+    let mut world = World::visited(Algorithm::Cubic, PathMemory::For(Duration::from_secs(30)));
     world.net.run_for(Duration::from_secs(31));
     world.fetch(SECOND, 1);
     assert_eq!(world.phases.take().0, []);

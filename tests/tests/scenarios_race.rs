@@ -7,7 +7,7 @@
 
 use hvq_emulation::Direction as NetworkPath;
 use hvq_scheduler::{PathId, Policy};
-use hvq_tests::net::{Application, Fate, Net, Side};
+use hvq_tests::net::{Application, ConnectionEvent, Fate, Net, Side};
 use hvq_transport::connection::{Connection, Event, FourTuple, PathEvent, Replay, TransportConfig};
 use hvq_transport::endpoint::{
     CONNECTION_ATTEMPT_DELAY, ConnectionHandle, NetworkPath as PathWay, RaceOptions,
@@ -154,15 +154,8 @@ impl Exchange {
 }
 
 impl Application for Exchange {
-    fn on_event(&mut self, _: Side, _: &Event, _: &mut Connection, _: Instant) {}
-
-    fn on_connection_event(
-        &mut self,
-        (side, handle): (Side, ConnectionHandle),
-        event: &Event,
-        connection: &mut Connection,
-        now: Instant,
-    ) {
+    fn on_connection_event(&mut self, occurred: ConnectionEvent<'_>) {
+        let ConnectionEvent { side, handle, event, connection, now } = occurred;
         match (side, event) {
             (Side::Client, Event::Connected) => {
                 self.connected += 1;
@@ -204,6 +197,25 @@ fn exchange(outages: &[Outage], limit: Duration) -> (Exchange, Net) {
     net.race_with(&tuples, accepting());
     net.run(&mut application, Net::START + limit);
     (application, net)
+}
+
+/// An exchange on the first path alone of a connection that is raced over `tuples`: it ends in time.
+fn exchange_on_one_path(net: &mut Net, tuples: &[FourTuple], options: RaceOptions) -> Exchange {
+    let mut application = Exchange::default();
+    net.race_with(tuples, options);
+    assert!(net.run(&mut application, Net::START + PATIENCE), "{}", net.describe());
+    application
+}
+
+/// Has an earlier connection over `tuple` leave a ticket, and runs until `end`, when it is over.
+fn leave_a_ticket(net: &mut Net, tuple: FourTuple, end: Instant) {
+    net.resume_sessions();
+    net.connect(tuple);
+    assert!(net.run(&mut Exchange::default(), Net::START + Duration::from_secs(2)), "{}", net.describe());
+    net.run_for(milliseconds(500));
+    let now = net.now;
+    net.client.connection().close(0, b"", now);
+    net.run(&mut hvq_tests::net::Onlooker, end);
 }
 
 const EVER: Duration = Duration::from_secs(1_000);
@@ -336,9 +348,7 @@ fn the_server_drops_an_attempt_whose_packets_arrive_after_it_lost() {
     for (count, wait) in [(usize::MAX, 0), (1, 0), (1, 300), (usize::MAX, 2_000), (1, 12_000)] {
         let (mut net, tuples, _log) = network(&[]);
         let held = hold_first(&mut net);
-        let mut application = Exchange::default();
-        net.race_with(&tuples, accepting());
-        assert!(net.run(&mut application, Net::START + PATIENCE), "{}", net.describe());
+        exchange_on_one_path(&mut net, &tuples, accepting());
         net.run_for(milliseconds(wait));
         net.tap = None;
         let held: Vec<_> = held.take().into_iter().take(count).collect();
@@ -391,20 +401,10 @@ fn copies_of_both_attempts_swapped_between_the_paths_make_no_second_connection()
 fn only_the_first_attempt_carries_early_data_and_what_was_written_goes_on_with_the_winner() {
     for way in [None, Some(NetworkPath::Down)] {
         let (mut net, tuples, _log) = network(&[(0, way, [Duration::from_secs(3), EVER])]);
-        net.resume_sessions();
-        let mut earlier = Exchange::default();
-        net.connect(tuples[0]);
-        assert!(net.run(&mut earlier, Net::START + Duration::from_secs(2)), "{}", net.describe());
-        net.run_for(milliseconds(500));
-        net.client.connection().close(0, b"", Net::START + milliseconds(2_500));
-        net.run(&mut hvq_tests::net::Onlooker, Net::START + Duration::from_secs(4));
+        leave_a_ticket(&mut net, tuples[0], Net::START + Duration::from_secs(4));
 
         let begun = net.now;
-        let handle = net.race(&tuples);
-        let mut application = Exchange::over(tuples);
-        let connection = net.client.endpoint.connection(handle).expect("it was just begun");
-        assert!(connection.is_early_data(), "there is a ticket");
-        application.ask(connection);
+        let (mut application, handle) = ask_early(&mut net, tuples);
         net.run(&mut application, begun + PATIENCE);
         let answered = application.answered_at.unwrap_or_else(|| panic!("{way:?}\n{}", net.describe()));
         assert!(answered.since(begun) <= milliseconds(500), "{:?}", answered.since(begun));
@@ -424,9 +424,7 @@ fn after_a_path_that_did_not_answer_connections_begin_on_the_other_for_a_while()
     let ways = tuples.map(|tuple| PathWay { tuple, hints: hints(tuple) });
     let first = |net: &Net| net.client.endpoint.first_network_path(&net.client_config, &ways, net.now);
     assert_eq!(first(&net), 0);
-    let mut application = Exchange::default();
-    net.race_with(&tuples, accepting());
-    assert!(net.run(&mut application, Net::START + PATIENCE), "{}", net.describe());
+    exchange_on_one_path(&mut net, &tuples, accepting());
     assert_eq!(first(&net), 1, "the first was not answered");
     net.run_for(milliseconds(9_000));
     assert_eq!(first(&net), 1);
@@ -443,32 +441,25 @@ fn resuming(dark_after: Option<Duration>) -> (Net, [FourTuple; 2], Instant) {
     let dark = dark.map_or(String::new(), |from| format!(",up.blackout={from}us..{}us", EVER.as_micros()));
     let slow = net.wire(&format!("rtt=3ms,rate=690kbit{dark}"));
     let fast = net.wire("rtt=23ms,rate=9500kbit");
-    net.resume_sessions();
-    let mut earlier = Exchange::default();
-    net.connect(fast);
-    assert!(net.run(&mut earlier, Net::START + Duration::from_secs(2)), "{}", net.describe());
-    net.run_for(milliseconds(500));
-    let now = net.now;
-    net.client.connection().close(0, b"", now);
-    net.run(&mut hvq_tests::net::Onlooker, Net::START + begun);
+    leave_a_ticket(&mut net, fast, Net::START + begun);
     (net, [slow, fast], Net::START + begun)
 }
 
 /// Asks in 0-RTT packets on a raced connection over `tuples`.
-fn ask_early(net: &mut Net, tuples: [FourTuple; 2]) -> Exchange {
+fn ask_early(net: &mut Net, tuples: [FourTuple; 2]) -> (Exchange, ConnectionHandle) {
     let handle = net.race(&tuples);
     let mut application = Exchange::over(tuples);
     let connection = net.client.endpoint.connection(handle).expect("it was just begun");
     assert!(connection.is_early_data(), "there is a ticket");
     application.ask(connection);
-    application
+    (application, handle)
 }
 
 #[test]
 fn a_server_that_answers_early_data_at_length_is_not_given_up_for_another_attempt() {
     // Its answer keeps the only path busy for longer than an attempt over the other takes, and HANDSHAKE_DONE is behind it.
     let (mut net, tuples, _) = resuming(None);
-    let mut application = ask_early(&mut net, tuples);
+    let (mut application, _) = ask_early(&mut net, tuples);
     assert!(net.run(&mut application, Net::START + Duration::from_secs(9)), "{}", net.describe());
     assert_eq!(application.failure, None, "{}", net.describe());
     assert!(application.answered_at.is_some(), "{}", net.describe());
@@ -480,7 +471,7 @@ fn early_data_is_answered_or_the_application_learns_soon_whenever_the_first_path
     let mut torn = 0;
     for after in (20..=100).step_by(2) {
         let (mut net, tuples, begun) = resuming(Some(milliseconds(after)));
-        let mut application = ask_early(&mut net, tuples);
+        let (mut application, _) = ask_early(&mut net, tuples);
         net.run(&mut application, begun + Duration::from_secs(4));
         let seen = || format!("dark after {after} ms\n{}", net.describe());
         if application.answered_at.is_some() {
@@ -501,9 +492,7 @@ fn data_that_must_not_be_repeated_is_not_and_the_connection_ends_soon() {
     // The last flight of the client does not arrive, which the client cannot tell from one that did.
     let outage = (0, None, [milliseconds(60), EVER]);
     let (mut net, tuples, _log) = network(&[outage]);
-    let mut application = Exchange::default();
-    net.race_with(&tuples, RaceOptions::default());
-    assert!(net.run(&mut application, Net::START + PATIENCE), "{}", net.describe());
+    let application = exchange_on_one_path(&mut net, &tuples, RaceOptions::default());
     assert_eq!(application.failure, Some(ConnectionError::HandshakeTimeout), "{}", net.describe());
     assert!(net.elapsed() <= milliseconds(500), "not after {PATIENCE:?}: {:?}", net.elapsed());
     assert_eq!(application.requests.len(), 0, "the server read no request, nor a copy");
@@ -513,9 +502,7 @@ fn data_that_must_not_be_repeated_is_not_and_the_connection_ends_soon() {
 fn what_the_server_may_have_read_already_is_repeated_with_consent_only() {
     let outage = (0, None, [milliseconds(60), EVER]);
     let (mut net, tuples, _log) = network(&[outage]);
-    let mut application = Exchange::default();
-    net.race_with(&tuples, accepting());
-    assert!(net.run(&mut application, Net::START + PATIENCE), "{}", net.describe());
+    let application = exchange_on_one_path(&mut net, &tuples, accepting());
     assert!(application.answered_at.is_some(), "{}", net.describe());
     assert_eq!(application.connected, 1, "the application was told once");
     assert!(net.client.saw(&Event::Path(PathEvent::Migrated(PathId::ZERO))), "{}", net.describe());

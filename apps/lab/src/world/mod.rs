@@ -77,20 +77,29 @@ pub enum Radio {
 /// Sees every datagram before it enters a wire: the wire's number, the direction and the UDP payload.
 pub type Tap = Box<dyn FnMut(usize, Direction, &[u8]) -> Fate>;
 
+/// An event of one of several connections.
+#[derive(Debug)]
+pub struct ConnectionEvent<'a> {
+    /// The end that it happened at.
+    pub side: Side,
+    /// The connection's handle there.
+    pub handle: ConnectionHandle,
+    /// The event.
+    pub event: &'a Event,
+    /// The connection.
+    pub connection: &'a mut Connection,
+    /// The time.
+    pub now: Instant,
+}
+
 /// The application at the ends: it is called whenever there is news, and when it asked to be.
 pub trait Application {
-    /// Reacts to events of `side`'s connection.
-    fn on_event(&mut self, side: Side, event: &Event, connection: &mut Connection, now: Instant);
+    /// Reacts to events of `side`'s connection; does nothing by default.
+    fn on_event(&mut self, _side: Side, _event: &Event, _connection: &mut Connection, _now: Instant) {}
 
-    /// Reacts to events of one of several connections: `handle` says which of `side`'s it is. Calls [`Self::on_event`]
-    /// by default.
-    fn on_connection_event(
-        &mut self,
-        (side, _handle): (Side, ConnectionHandle),
-        event: &Event,
-        connection: &mut Connection,
-        now: Instant,
-    ) {
+    /// Reacts to events of one of several connections. Calls [`Self::on_event`] by default.
+    fn on_connection_event(&mut self, occurred: ConnectionEvent<'_>) {
+        let ConnectionEvent { side, event, connection, now, .. } = occurred;
         self.on_event(side, event, connection, now);
     }
 
@@ -121,9 +130,7 @@ pub trait Application {
 #[derive(Clone, Copy, Debug)]
 pub struct Onlooker;
 
-impl Application for Onlooker {
-    fn on_event(&mut self, _: Side, _: &Event, _: &mut Connection, _: Instant) {}
-}
+impl Application for Onlooker {}
 
 /// An endpoint and what it reported.
 #[derive(Debug)]
@@ -366,7 +373,8 @@ impl Net {
                 if let Event::Closed(error) = &event {
                     application.on_connection_closed((side, handle), error);
                 } else if let Some(connection) = self.end(side).endpoint.connection(handle) {
-                    application.on_connection_event((side, handle), &event, connection, now);
+                    let event = &event;
+                    application.on_connection_event(ConnectionEvent { side, handle, event, connection, now });
                 }
             }
         }

@@ -16,10 +16,10 @@ use crate::names::by_name;
 use crate::pages::{Loader, Page};
 use crate::world::rewards::Rewards;
 use crate::world::wire::Wire;
-use crate::world::{Application, Net, Side};
+use crate::world::{Application, ConnectionEvent, Net, Side};
 use browser::{Browser, Loss};
 use hvq_emulation::Direction;
-use hvq_transport::connection::{Connection, Event, FourTuple, PathMemory};
+use hvq_transport::connection::{Event, FourTuple, PathMemory};
 use hvq_transport::endpoint::ConnectionHandle;
 use hvq_transport::error::ConnectionError;
 use hvq_transport::time::Instant;
@@ -296,15 +296,8 @@ fn heavy(page: &Page) -> Direction {
 }
 
 impl Application for PageLoad {
-    fn on_event(&mut self, _: Side, _: &Event, _: &mut Connection, _: Instant) {}
-
-    fn on_connection_event(
-        &mut self,
-        (side, handle): (Side, ConnectionHandle),
-        event: &Event,
-        connection: &mut Connection,
-        now: Instant,
-    ) {
+    fn on_connection_event(&mut self, occurred: ConnectionEvent<'_>) {
+        let ConnectionEvent { side, handle, event, connection, now } = occurred;
         if let (Event::Connected, Some(rewards)) = (event, &self.rewards) {
             connection.set_tracer(rewards.listener(side));
         }
