@@ -61,7 +61,16 @@ impl MetricsSource {
             ("waiting", shared.waiting.shortage()),
             ("tunnel", shared.tunnelling.shortage()),
         ];
-        shared.metrics.text(shared.log.dropped(), &shortages, &shared.memory.usage())
+        let origins = shared.virtual_hosts().states();
+        shared.metrics.text(shared.log.dropped(), &shortages, &shared.memory.usage(), &origins)
+    }
+
+    /// The health of a gateway that serves: of origins that are ejected there is a line each, which is no reason to start it again.
+    fn health(&self) -> String {
+        let states = self.shared.virtual_hosts().states();
+        let down = states.values().filter(|state| !state.is_up);
+        let lines = down.map(|state| format!("origin {} is ejected\n", state.name));
+        std::iter::once("ok\n".to_owned()).chain(lines).collect()
     }
 }
 
@@ -167,7 +176,7 @@ fn answer(request: &Request<Incoming>, hosts: &[String], source: &MetricsSource)
         (&Method::GET, "/health") if source.shared.is_stopping() => {
             text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned())
         }
-        (&Method::GET, "/health") => text(StatusCode::OK, "ok\n".to_owned()),
+        (&Method::GET, "/health") => text(StatusCode::OK, source.health()),
         (&Method::GET, _) => text(StatusCode::NOT_FOUND, "there are /metrics and /health\n".to_owned()),
         _ => text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned()),
     }

@@ -260,6 +260,7 @@ impl Gateway {
                 driven.stopped().await;
             });
         }
+        shared.virtual_hosts().check();
         let tcp = tcp.map(|tcp| tcp.run(&shared, &config, &mut accepting));
         let serving = (config.clone(), tls);
         Ok(Self { endpoints, shared, accepting, admin, config, serving, keys, tcp, watching })
@@ -343,7 +344,11 @@ impl Gateway {
             return Err(error);
         }
         self.shared.log.reopen();
-        *self.shared.virtual_hosts.write().unwrap_or_else(PoisonError::into_inner) = virtual_hosts;
+        virtual_hosts.check();
+        let mut served = self.shared.virtual_hosts.write().unwrap_or_else(PoisonError::into_inner);
+        // Requests under way keep what they began with, whose checks go on for nobody.
+        std::mem::replace(&mut *served, virtual_hosts).uncheck();
+        drop(served);
         *self.shared.drain.write().unwrap_or_else(PoisonError::into_inner) = config.drain;
         self.shared.metrics.channels(&config.channels);
         self.shared.metrics.certificates(&config.certificates());

@@ -1,11 +1,12 @@
 //! The virtual hosts of a gateway, and everything else that a new configuration replaces while it runs.
 
 use crate::clients::Clients;
-use crate::configuration::{Config, HostConfig, Limits, Pattern, Serves, Timeouts};
+use crate::configuration::{Config, HostConfig, Limits, OriginUrl, Pattern, Serves, Timeouts};
 use crate::content::Files;
 use crate::destination_policy::{Destination, DestinationPolicy};
-use crate::origin::{Anywhere, Filtered, Habits, Origin};
+use crate::origin::{Anywhere, Filtered, Habits, Origin, OriginState, Origins};
 use hvq::tls::ServerNames;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The virtual hosts that a gateway serves, with the limits and times that go for all of them.
@@ -41,8 +42,8 @@ pub(crate) struct ForwardProxy {
 pub(crate) enum Route {
     /// A folder.
     Files(Arc<Files>),
-    /// An origin of the configuration.
-    Origin(Arc<Origin>),
+    /// The origins of the host in the configuration.
+    Origin(Arc<Origins>),
     /// The host that the request names, if its client may go there.
     Elsewhere(Arc<Anywhere>),
     /// Nobody serves this host.
@@ -65,6 +66,29 @@ impl VirtualHosts {
             }
         });
         Ok(Self { hosts, proxy, limits, timeouts, names: names.clone() })
+    }
+
+    /// Begins the checks of origins that the configuration asks for, which end with this.
+    pub(crate) fn check(&self) {
+        self.origins().for_each(Origins::check);
+    }
+
+    /// Ends the checks of origins.
+    pub(crate) fn uncheck(&self) {
+        self.origins().for_each(Origins::uncheck);
+    }
+
+    /// The states of all origins by their names: of one that several hosts have, that of the last.
+    pub(crate) fn states(&self) -> BTreeMap<String, OriginState> {
+        let states = self.origins().flat_map(Origins::states);
+        states.map(|state| (state.name.clone(), state)).collect()
+    }
+
+    fn origins(&self) -> impl Iterator<Item = &Origins> {
+        self.hosts.iter().filter_map(|host| match &host.route {
+            Route::Origin(origins) => Some(&**origins),
+            _ => None,
+        })
     }
 
     /// Returns the source of the answers to requests for `host` by `scheme`. Hosts that are named go first, then what
@@ -92,10 +116,11 @@ fn host(config: &HostConfig, timeouts: Timeouts) -> Result<VirtualHost, String> 
                 .map_err(|error| format!("{}: {error}", folder.display()))?;
             Route::Files(Arc::new(files.with_dot_files(*dot_files)))
         }
-        Serves::Origin { url, ca, host_header, underscores } => {
+        Serves::Origin { urls, health, ca, host_header, underscores } => {
             let habits = Habits { host_header: *host_header, underscores: *underscores };
-            let origin = Origin::new(url.clone(), ca.as_deref(), habits, timeouts.connect)?;
-            Route::Origin(Arc::new(origin))
+            let origin = |url: &OriginUrl| Origin::new(url.clone(), ca.as_deref(), habits, timeouts.connect);
+            let origins = urls.iter().map(origin).collect::<Result<_, _>>()?;
+            Route::Origin(Arc::new(Origins::new(origins, health.clone())))
         }
     };
     Ok(VirtualHost { names: config.names.clone(), route })

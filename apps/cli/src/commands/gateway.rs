@@ -11,7 +11,8 @@ use clap::Args;
 use hvq::congestion::Algorithm;
 use hvq::{ChannelOptions, Identity};
 use hvq_gateway::configuration::{
-    Format as LogFormat, Hex, HostHeader, LimitOverrides, OriginUrl, QuicLbOverrides, Serves, Underscores,
+    Format as LogFormat, HealthConfig, Hex, HostHeader, LimitOverrides, OriginUrl, QuicLbOverrides, Serves,
+    Underscores,
 };
 use hvq_gateway::destination_policy::Destination;
 use hvq_gateway::keys::TakeOver;
@@ -199,7 +200,8 @@ struct RecordArguments {
 impl GatewayArguments {
     fn overrides(&self, identity: Option<Identity>, logs: &Logs) -> Overrides {
         let origin = self.content.origin.clone().map(|url| Serves::Origin {
-            url,
+            urls: vec![url],
+            health: HealthConfig::default(),
             ca: None,
             host_header: HostHeader::Client,
             underscores: Underscores::Drop,

@@ -116,13 +116,27 @@ pub(super) struct TimeoutsTable {
 #[serde(deny_unknown_fields)]
 pub(super) struct Host {
     pub(super) names: Vec<Text<Pattern>>,
-    pub(super) origin: Option<Text<OriginUrl>>,
+    pub(super) origin: Option<Spanned<Text<OriginUrl>>>,
+    pub(super) origins: Option<Spanned<Vec<Text<OriginUrl>>>>,
+    pub(super) health: Option<Spanned<HealthTable>>,
     pub(super) files: Option<Spanned<PathBuf>>,
     pub(super) ca: Option<Spanned<PathBuf>>,
     #[serde(default)]
     pub(super) host_header: HostHeader,
     pub(super) underscores: Option<Spanned<Underscores>>,
     pub(super) dot_files: Option<Spanned<bool>>,
+}
+
+/// The health of the origins of a host.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct HealthTable {
+    pub(super) failures: Option<NonZeroU32>,
+    pub(super) rest: Option<Text<Positive<Time>>>,
+    pub(super) most: Option<Spanned<u8>>,
+    pub(super) path: Option<Spanned<String>>,
+    pub(super) interval: Option<Spanned<Text<Positive<Time>>>>,
+    pub(super) timeout: Option<Spanned<Text<Positive<Time>>>>,
 }
 
 /// Tells whether origins get fields whose names have underscores.

@@ -4,6 +4,7 @@ mod certificates;
 mod error;
 mod file;
 mod holder;
+mod hosts;
 mod https_record;
 mod names;
 mod proxy;
@@ -24,6 +25,7 @@ use crate::clients::Clients;
 use crate::content::{DotFiles, Files};
 use crate::destination_policy::{Destination, DestinationPolicy};
 use crate::keys::TakeOver;
+use http::uri::PathAndQuery;
 use hvq::balancing::QuicLbConfig;
 use hvq::config::MemoryQuota;
 use hvq::congestion::Algorithm;
@@ -242,13 +244,46 @@ pub struct HostConfig {
     pub serves: Serves,
 }
 
+/// The rules by which one of several origins gets no requests for a while. One alone always gets them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HealthConfig {
+    /// Requests, or checks, that fail in a row until the origin is ejected; at least one. Default: 5.
+    pub failures: u32,
+    /// The time for which failed requests eject it, twice as long each time in a row, up to five minutes. Default: 10 s.
+    pub rest: Duration,
+    /// The percentage of the origins of a host that failed requests eject at a time; of several at least one, and never all. Default: 50.
+    pub most: u8,
+    /// The path that each origin is asked for regularly; `None`, the default, asks for nothing. An answer of 2xx or 3xx is a success.
+    pub path: Option<PathAndQuery>,
+    /// The time between two checks of an origin. Default: 5 s.
+    pub interval: Duration,
+    /// The time in which a check has to be answered. Default: 2 s.
+    pub timeout: Duration,
+}
+
+impl Default for HealthConfig {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            failures: 5,
+            rest: seconds(10),
+            most: 50,
+            path: None,
+            interval: seconds(5),
+            timeout: seconds(2),
+        }
+    }
+}
+
 /// The source of answers.
 #[derive(Clone, Debug)]
 pub enum Serves {
-    /// An origin.
+    /// One origin or several, which share the requests.
     Origin {
-        /// Its URL.
-        url: OriginUrl,
+        /// Their URLs, at least one.
+        urls: Vec<OriginUrl>,
+        /// The rules by which one of several gets no requests for a while.
+        health: HealthConfig,
         /// The authorities that its certificate may go back to, in PEM; `None` means the system's.
         ca: Option<Vec<u8>>,
         /// The host that it is asked for.

@@ -3,6 +3,7 @@
 use http::Uri;
 use http::uri::Authority;
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Names of hosts: one, all below one (`*.example.org`), or all (`*`). Ports do not count.
@@ -53,7 +54,7 @@ impl FromStr for Pattern {
 }
 
 /// The protocol that an origin speaks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Protocol {
     /// HTTP/1.1 over TCP (`http://`).
     Http1,
@@ -63,8 +64,9 @@ pub enum Protocol {
     Tls,
 }
 
-/// The address of an origin: `http://HOST[:PORT]`, `h2c://HOST[:PORT]` or `https://HOST[:PORT]`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// The address of an origin: `http://HOST[:PORT]`, `h2c://HOST[:PORT]`, `https://HOST[:PORT]`, or `unix:/PATH` for HTTP/1.1 over a socket of
+/// this machine.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct OriginUrl {
     /// The protocol that it speaks.
     pub protocol: Protocol,
@@ -72,8 +74,10 @@ pub struct OriginUrl {
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// Host and port as the URL has them.
+    /// Host and port as the URL has them; `localhost` for a socket of this machine.
     pub authority: Authority,
+    /// The path of the socket, if it is one of this machine, in place of host and port.
+    pub socket: Option<PathBuf>,
 }
 
 impl FromStr for OriginUrl {
@@ -82,9 +86,14 @@ impl FromStr for OriginUrl {
     fn from_str(text: &str) -> Result<Self, String> {
         let wanted = || {
             format!(
-                "{text:?} is no origin: expected http://HOST:PORT, h2c://HOST:PORT or https://HOST:PORT, without a path"
+                "{text:?} is no origin: expected http://HOST:PORT, h2c://HOST:PORT or https://HOST:PORT, without a path, or unix:/PATH"
             )
         };
+        if let Some(path) = text.strip_prefix("unix:") {
+            return Self::local(path).ok_or_else(|| {
+                format!("{text:?} is no origin: expected unix: and the whole path of a socket, on a system that has them")
+            });
+        }
         let uri: Uri = text.parse().map_err(|_| wanted())?;
         let (protocol, port) = match uri.scheme_str() {
             Some("http") => (Protocol::Http1, 80),
@@ -107,12 +116,29 @@ impl FromStr for OriginUrl {
                 _ => return Err(wanted()),
             },
             authority: authority.clone(),
+            socket: None,
+        })
+    }
+}
+
+impl OriginUrl {
+    /// The origin behind the socket at `path`.
+    fn local(path: &str) -> Option<Self> {
+        (cfg!(unix) && path.starts_with('/') && path.len() > 1).then(|| Self {
+            protocol: Protocol::Http1,
+            host: "localhost".to_owned(),
+            port: 80,
+            authority: Authority::from_static("localhost"),
+            socket: Some(path.into()),
         })
     }
 }
 
 impl fmt::Display for OriginUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = &self.socket {
+            return write!(f, "unix:{}", path.display());
+        }
         let scheme = match self.protocol {
             Protocol::Http1 => "http",
             Protocol::Http2 => "h2c",
@@ -154,8 +180,20 @@ mod tests {
         let origin: OriginUrl = "https://[::1]/".parse().unwrap();
         assert_eq!((origin.protocol, origin.host.as_str(), origin.port), (Protocol::Tls, "::1", 443));
         assert_eq!("h2c://backend:81".parse::<OriginUrl>().unwrap().to_string(), "h2c://backend:81");
+        let origin: OriginUrl = "unix:/run/app.sock".parse().unwrap();
+        assert_eq!(
+            (origin.protocol, origin.socket.as_deref()),
+            (Protocol::Http1, Some("/run/app.sock".as_ref()))
+        );
+        assert_eq!(
+            (origin.to_string(), origin.authority.as_str()),
+            ("unix:/run/app.sock".to_owned(), "localhost")
+        );
         for text in [
             "",
+            "unix:",
+            "unix:/",
+            "unix:app.sock",
             "127.0.0.1:80",
             "ftp://a",
             "http://",

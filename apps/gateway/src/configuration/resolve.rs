@@ -1,15 +1,14 @@
 //! The step from the written configuration to the one in use, with everything checked that can be checked without
 //! starting.
 
-use super::certificates::{authorities, credentials};
-use super::file::{File, Host, SourceText};
+use super::certificates::credentials;
+use super::file::{File, SourceText};
+use super::hosts::hosts;
 use super::values::{Positive, Size, Text, Time};
 use super::{
-    Config, ConfigError, DEFAULT_LISTEN, Format, HostConfig, LimitOverrides, Limits, LogConfig, Overrides,
-    Pattern, Protocol, Serves, Timeouts,
+    Config, ConfigError, DEFAULT_LISTEN, Format, LimitOverrides, Limits, LogConfig, Overrides, Timeouts,
 };
 use super::{proxy, quic_lb, tcp};
-use crate::content::DotFiles;
 use crate::keys::{Keys, TakeOver};
 use hvq::congestion::Algorithm;
 use hvq::transport::wire::overhead::LARGEST_PAYLOAD;
@@ -189,55 +188,4 @@ fn timeouts(file: &super::file::TimeoutsTable) -> Timeouts {
         tunnel: some_time(&file.tunnel, default.tunnel),
         files: time(&file.files, default.files),
     }
-}
-
-fn hosts(
-    source: &SourceText,
-    hosts: Vec<Spanned<Host>>,
-    overrides: &Overrides,
-) -> Result<Vec<HostConfig>, ConfigError> {
-    let mut resolved = Vec::new();
-    for host in hosts {
-        let serves = match (&host.get_ref().origin, &host.get_ref().files) {
-            (Some(_), Some(_)) => return Err(source.wrong(&host, "a host has an origin or files, not both")),
-            (None, None) => return Err(source.wrong(&host, "a host needs an origin or files")),
-            (Some(url), None) => {
-                if let Some(ca) = host.get_ref().ca.as_ref().filter(|_| url.0.protocol != Protocol::Tls) {
-                    return Err(source.wrong(ca, "only an origin with https:// has a certificate"));
-                }
-                if let Some(dot_files) = &host.get_ref().dot_files {
-                    return Err(source.wrong(dot_files, "only a host with files has files with dots"));
-                }
-                let ca = host.get_ref().ca.as_ref().map(|ca| authorities(source, ca)).transpose()?;
-                let underscores = host.get_ref().underscores.as_ref().map(|said| *said.get_ref());
-                Serves::Origin {
-                    url: url.0.clone(),
-                    ca,
-                    host_header: host.get_ref().host_header,
-                    underscores: underscores.unwrap_or_default(),
-                }
-            }
-            (None, Some(folder)) => {
-                if !folder.get_ref().is_dir() {
-                    let problem = format!("{} is not a folder", folder.get_ref().display());
-                    return Err(source.wrong(folder, problem));
-                }
-                if let Some(underscores) = &host.get_ref().underscores {
-                    return Err(source.wrong(underscores, "only an origin gets fields"));
-                }
-                let asked = host.get_ref().dot_files.as_ref().is_some_and(|said| *said.get_ref());
-                let dot_files = if asked { DotFiles::Served } else { DotFiles::Hidden };
-                Serves::Files { folder: folder.get_ref().clone(), dot_files }
-            }
-        };
-        if host.get_ref().names.is_empty() {
-            return Err(source.wrong(&host, "a host needs a name"));
-        }
-        let names = host.into_inner().names.into_iter().map(|name| name.0).collect();
-        resolved.push(HostConfig { names, serves });
-    }
-    if let Some(serves) = overrides.fallback.clone() {
-        resolved.push(HostConfig { names: vec![Pattern::Any], serves });
-    }
-    Ok(resolved)
 }

@@ -292,6 +292,48 @@ fn certificates_and_keys_that_do_not_work_are_named() {
 }
 
 #[test]
+fn several_origins_share_a_host_and_have_a_health() {
+    let place = Fixture::new();
+    let host = |rest: &str| format!("[[host]]\nnames = ['*']\n{rest}\n");
+    let three = "origins = ['http://127.0.0.1:1', 'h2c://127.0.0.1:2', 'unix:/run/app.sock']";
+    let table = "[host.health]\nfailures = 2\nrest = '1s'\nmost = 30\npath = '/health?x'\ninterval = '3s'\ntimeout = '4s'";
+    let config = place.load(&host(&format!("{three}\n{table}"))).unwrap();
+    let Serves::Origin { urls, health, .. } = &config.hosts[0].serves else { panic!("there are origins") };
+    assert_eq!(urls.iter().map(ToString::to_string).collect::<Vec<_>>()[2], "unix:/run/app.sock");
+    let seconds = Duration::from_secs;
+    let said = HealthConfig {
+        failures: 2,
+        rest: seconds(1),
+        most: 30,
+        path: Some("/health?x".parse().unwrap()),
+        interval: seconds(3),
+        timeout: seconds(4),
+    };
+    assert_eq!((urls.len(), health), (3, &said));
+    let config = place.load(&host(three)).unwrap();
+    let Serves::Origin { health, .. } = &config.hosts[0].serves else { panic!("there are origins") };
+    assert_eq!(*health, HealthConfig::default());
+    for (text, line, field, part) in [
+        ("origins = []", 5, "origins", "no origin in the list"),
+        ("origins = ['http://a', 'http://a']", 5, "origins", "http://a stands there twice"),
+        ("origin = 'http://a'\norigins = ['http://b']", 6, "origins", "not both"),
+        ("origins = ['http://a']\nfiles = 'DIR'", 3, "host", "not both"),
+        ("origins = ['http://a', 'a:80']", 5, "origins", "is no origin"),
+        ("origins = ['http://a']\nca = 'DIR/chain.pem'", 6, "ca", "only an origin with https://"),
+        ("origin = 'unix:app.sock'", 5, "origin", "the whole path of a socket"),
+        ("origins = ['http://a']\n[host.health]\nmost = 101", 7, "most", "100 percent"),
+        ("origins = ['http://a']\n[host.health]\nfailures = 0", 7, "failures", "nonzero"),
+        ("origins = ['http://a']\n[host.health]\npath = 'here'", 7, "path", "is no path"),
+        ("origins = ['http://a']\n[host.health]\ninterval = '1s'", 7, "interval", "nothing is checked"),
+        ("origins = ['http://a']\n[host.health]\nrest = '0s'", 7, "rest", "not above zero"),
+        ("files = 'DIR'\n[host.health]\nmost = 1", 6, "health", "only origins have a health"),
+    ] {
+        let (at, of, problem) = place.wrong(&host(text));
+        assert!(at == line && of.ends_with(field) && problem.contains(part), "{text}: {at} {of} {problem}");
+    }
+}
+
+#[test]
 fn further_certificates_are_read_and_each_is_tried() {
     let place = Fixture::new();
     let made = rcgen::generate_simple_self_signed(["other.test".to_owned()]).unwrap();

@@ -30,6 +30,7 @@ pub(crate) struct Metrics {
     tls_failed: AtomicU64,
     /// Requests by protocol: HTTP/1.x, HTTP/2, HTTP/3.
     protocols: [AtomicU64; 3],
+    retries: AtomicU64,
     malformed: AtomicU64,
     denied: AtomicU64,
     sent: AtomicU64,
@@ -164,6 +165,11 @@ impl Metrics {
     /// The count of datagrams that requests did not take in time.
     pub(crate) fn unread(&self) -> Arc<AtomicU64> {
         self.unread.clone()
+    }
+
+    /// A request is tried again, mostly at another origin.
+    pub(crate) fn retried(&self) {
+        self.retries.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A request was malformed.

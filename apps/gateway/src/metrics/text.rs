@@ -1,8 +1,10 @@
 //! The text format of Prometheus, version 0.0.4.
 
 use super::{CLASSES, Histogram, Metrics};
+use crate::origin::OriginState;
 use crate::quota::Shortage;
 use hvq::config::MemoryUse;
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -40,18 +42,26 @@ impl Text {
 }
 
 impl Metrics {
-    /// All of it as text, with the number of log lines that were dropped, who got no place or lost one, by what for, and the
-    /// memory that connections hold.
+    /// All of it as text, with the number of log lines that were dropped, who got no place or lost one, by what for, the memory that
+    /// connections hold, and how origins do.
     pub(crate) fn text(
         &self,
         dropped_lines: u64,
         shortages: &[(&str, Shortage)],
         memory: &MemoryUse,
+        origins: &BTreeMap<String, OriginState>,
     ) -> String {
         let mut text = Text(String::new());
         self.requests(&mut text);
         self.certificates_of(&mut text);
         self.failures(&mut text);
+        text.single(
+            "retries_total",
+            "counter",
+            "Requests that were tried again, mostly at another origin.",
+            self.retries.load(Ordering::Relaxed),
+        );
+        standing(&mut text, origins);
         short(&mut text, shortages);
         self.traffic_of(&mut text);
         held(memory, &mut text);
@@ -194,6 +204,25 @@ impl Metrics {
     }
 }
 
+/// Writes how origins do.
+fn standing(text: &mut Text, origins: &BTreeMap<String, OriginState>) {
+    type Value = fn(&OriginState) -> u64;
+    let rows: [(&str, &str, &str, Value); 3] = [
+        ("origin_up", "gauge", "1 for an origin that gets requests, 0 for one that is ejected.", |state| {
+            u64::from(state.is_up)
+        }),
+        ("origin_requests", "gauge", "Requests that an origin has under way.", |state| state.load as u64),
+        ("origin_ejections_total", "counter", "Times that an origin was ejected.", |state| state.ejections),
+    ];
+    for (name, kind, help, value) in rows {
+        text.begin(name, kind, help);
+        for (origin, state) in origins {
+            let (origin, value) = (escaped(origin), value(state));
+            text.put(format_args!("hvq_gateway_{name}{{origin=\"{origin}\"}} {value}\n"));
+        }
+    }
+}
+
 /// Writes the counts of clients that got no place, and of those that lost one, while there were not enough.
 fn short(text: &mut Text, shortages: &[(&str, Shortage)]) {
     let help =
@@ -248,7 +277,8 @@ mod tests {
             refused: 1,
             ..MemoryUse::default()
         };
-        let text = metrics.text(7, &[("tunnel", Shortage { refused: 3, displaced: 4 })], &memory);
+        let text =
+            metrics.text(7, &[("tunnel", Shortage { refused: 3, displaced: 4 })], &memory, &BTreeMap::new());
         for line in [
             "hvq_gateway_request_seconds_bucket{le=\"0.001\"} 1",
             "hvq_gateway_request_seconds_bucket{le=\"0.005\"} 3",

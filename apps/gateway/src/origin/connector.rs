@@ -12,7 +12,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -38,13 +38,18 @@ pub(crate) struct Direct {
 struct Target {
     host: String,
     port: u16,
+    /// The socket of this machine that is connected to instead.
+    socket: Option<PathBuf>,
     tls: Option<SslConnector>,
     patience: Duration,
 }
 
 impl fmt::Debug for Direct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Direct({}:{})", self.target.host, self.target.port)
+        match &self.target.socket {
+            Some(path) => write!(f, "Direct({})", path.display()),
+            None => write!(f, "Direct({}:{})", self.target.host, self.target.port),
+        }
     }
 }
 
@@ -55,7 +60,8 @@ impl Direct {
             Protocol::Tls => Some(tls(ca).map_err(|error| format!("TLS to {url}: {error}"))?),
             Protocol::Http1 | Protocol::Http2 => None,
         };
-        let target = Target { host: url.host.clone(), port: url.port, tls, patience };
+        let socket = url.socket.clone();
+        let target = Target { host: url.host.clone(), port: url.port, socket, tls, patience };
         Ok(Self { target: Arc::new(target) })
     }
 
@@ -89,6 +95,11 @@ fn tls(ca: Option<&[u8]>) -> Result<SslConnector, boring::error::ErrorStack> {
 impl Target {
     async fn connect(&self) -> io::Result<Wire> {
         let connecting = async {
+            #[cfg(unix)]
+            if let Some(path) = &self.socket {
+                let stream = tokio::net::UnixStream::connect(path).await?;
+                return Ok(Wire::Local(TokioIo::new(Attentive::new(stream))));
+            }
             let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
             stream.set_nodelay(true)?;
             let stream = Attentive::new(stream);

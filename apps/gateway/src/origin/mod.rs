@@ -1,10 +1,13 @@
 //! Origins: where answers come from, over connections that are kept and used again.
 
+mod balance;
 mod connector;
 mod failure;
 mod pool;
+mod standing;
 mod wire;
 
+pub(crate) use balance::{OriginState, Origins, UnderWay};
 pub(crate) use connector::{Direct, Filtered};
 pub(crate) use failure::Failure;
 
@@ -17,6 +20,7 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use pool::Pool;
+use std::fmt;
 use std::time::Duration;
 
 /// The time for which a connection that nobody uses is kept: less than nginx keeps them (75 s), so that it is seldom
@@ -111,6 +115,12 @@ impl Origin {
                 client.request(whole(scheme, head, body)).await.map_err(Failure::from)
             }
         }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.url.fmt(f)
     }
 }
 

@@ -12,14 +12,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_boring::SslStream;
 
-/// A TCP connection that asks the system itself whether something arrived, where the runtime may not know yet.
+/// A connection that asks the system itself whether something arrived, where the runtime may not know yet.
 ///
 /// Before a request is written to a connection that was used before, its reader looks for bytes that nobody asked for, which
 /// would be taken for the answer. The runtime hears of arrivals only when it waits the next time: what came since is found
 /// here.
 #[derive(Debug)]
-pub(crate) struct Attentive {
-    stream: TcpStream,
+pub(crate) struct Attentive<S = TcpStream> {
+    stream: S,
     last: Last,
 }
 
@@ -32,19 +32,38 @@ enum Last {
     Read,
 }
 
-impl Attentive {
+/// A connection that the system can be asked about.
+pub(crate) trait AsSocket: AsyncRead + AsyncWrite + Unpin {
+    /// The socket.
+    fn socket(&self) -> SockRef<'_>;
+}
+
+impl AsSocket for TcpStream {
+    fn socket(&self) -> SockRef<'_> {
+        SockRef::from(self)
+    }
+}
+
+#[cfg(unix)]
+impl AsSocket for tokio::net::UnixStream {
+    fn socket(&self) -> SockRef<'_> {
+        SockRef::from(self)
+    }
+}
+
+impl<S: AsSocket> Attentive<S> {
     /// `stream`, over which nothing was written yet.
-    pub(crate) fn new(stream: TcpStream) -> Self {
+    pub(crate) fn new(stream: S) -> Self {
         Self { stream, last: Last::Read }
     }
 
     /// Returns true if the system has something to read, the end of the connection among it.
     fn has_arrivals(&self) -> bool {
-        SockRef::from(&self.stream).peek(&mut [MaybeUninit::uninit()]).is_ok()
+        self.stream.socket().peek(&mut [MaybeUninit::uninit()]).is_ok()
     }
 }
 
-impl AsyncRead for Attentive {
+impl<S: AsSocket> AsyncRead for Attentive<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -59,13 +78,13 @@ impl AsyncRead for Attentive {
         if this.last == Last::Written || !this.has_arrivals() {
             return Poll::Pending;
         }
-        let read = io::Read::read(&mut &*SockRef::from(&this.stream), buffer.initialize_unfilled())?;
+        let read = io::Read::read(&mut &*this.stream.socket(), buffer.initialize_unfilled())?;
         buffer.advance(read);
         Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncWrite for Attentive {
+impl<S: AsSocket> AsyncWrite for Attentive<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.last = Last::Written;
@@ -101,12 +120,17 @@ pub(crate) enum Wire {
     Plain(TokioIo<Attentive>),
     /// TLS over TCP.
     Tls(Box<TokioIo<SslStream<Attentive>>>),
+    /// A socket of this machine.
+    #[cfg(unix)]
+    Local(TokioIo<Attentive<tokio::net::UnixStream>>),
 }
 
 impl Connection for Wire {
     fn connected(&self) -> Connected {
         match self {
             Self::Plain(_) => Connected::new(),
+            #[cfg(unix)]
+            Self::Local(_) => Connected::new(),
             Self::Tls(stream) => match stream.inner().ssl().selected_alpn_protocol() {
                 Some(b"h2") => Connected::new().negotiated_h2(),
                 _ => Connected::new(),
@@ -124,6 +148,8 @@ impl Read for Wire {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+            #[cfg(unix)]
+            Self::Local(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 }
@@ -133,6 +159,8 @@ impl Write for Wire {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
             Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+            #[cfg(unix)]
+            Self::Local(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
@@ -140,6 +168,8 @@ impl Write for Wire {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_flush(context),
             Self::Tls(stream) => Pin::new(stream).poll_flush(context),
+            #[cfg(unix)]
+            Self::Local(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
@@ -147,11 +177,13 @@ impl Write for Wire {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+            #[cfg(unix)]
+            Self::Local(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
-        matches!(self, Self::Plain(_))
+        !matches!(self, Self::Tls(_))
     }
 
     fn poll_write_vectored(
@@ -162,6 +194,8 @@ impl Write for Wire {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write_vectored(context, pieces),
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(context, pieces),
+            #[cfg(unix)]
+            Self::Local(stream) => Pin::new(stream).poll_write_vectored(context, pieces),
         }
     }
 }

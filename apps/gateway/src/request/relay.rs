@@ -4,7 +4,7 @@ use super::{ActiveRequest, Bounds, Gone, Progress, Trouble, Unsent, Upload};
 use crate::configuration::Underscores;
 use crate::connection::Peer;
 use crate::fields::{self, Circumstances, FieldError};
-use crate::origin::{Anywhere, Failure, Head, Origin};
+use crate::origin::{Anywhere, Failure, Head, Origins, UnderWay};
 use crate::quota::Permit;
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
@@ -26,8 +26,8 @@ const USUAL: usize = 16 << 10;
 /// The upstream that a request goes to.
 #[derive(Clone, Debug)]
 pub(super) enum Upstream {
-    /// An origin of the configuration.
-    Origin(Arc<Origin>),
+    /// The origins of a host in the configuration.
+    Origin(Arc<Origins>),
     /// The host that it names, whichever it is.
     Anywhere(Arc<Anywhere>),
 }
@@ -35,15 +35,49 @@ pub(super) enum Upstream {
 impl Upstream {
     fn underscores(&self) -> Underscores {
         match self {
-            Self::Origin(origin) => origin.underscores(),
+            Self::Origin(origins) => origins.underscores(),
             Self::Anywhere(anywhere) => anywhere.underscores(),
         }
     }
 
-    async fn send(&self, head: Head, body: Upload) -> Result<Response<Incoming>, Failure> {
+    /// The number of times that a request may be tried.
+    fn attempts(&self) -> usize {
         match self {
-            Self::Origin(origin) => origin.send(head, body).await,
-            Self::Anywhere(anywhere) => anywhere.send(head, body).await,
+            Self::Origin(origins) => origins.attempts(),
+            Self::Anywhere(_) => 2,
+        }
+    }
+
+    /// Chooses the origin that gets the request, other than those that were tried, if there are others.
+    fn choose(&self, tried: &[usize]) -> Option<UnderWay> {
+        match self {
+            Self::Origin(origins) => Some(origins.choose(tried)),
+            Self::Anywhere(_) => None,
+        }
+    }
+
+    /// Returns true if there are origins that were not tried, and get requests.
+    fn has_others(&self, tried: &[usize]) -> bool {
+        matches!(self, Self::Origin(origins) if origins.has_others(tried))
+    }
+
+    async fn send(
+        &self,
+        under_way: Option<&UnderWay>,
+        head: Head,
+        body: Upload,
+    ) -> Result<Response<Incoming>, Failure> {
+        match (self, under_way) {
+            (Self::Origin(origins), Some(under_way)) => origins.send(under_way, head, body).await,
+            (Self::Origin(origins), None) => origins.send(&origins.choose(&[]), head, body).await,
+            (Self::Anywhere(anywhere), _) => anywhere.send(head, body).await,
+        }
+    }
+
+    /// Takes note that the origin failed, by no fault of the client.
+    fn failed(&self, under_way: Option<&UnderWay>) {
+        if let (Self::Origin(origins), Some(under_way)) = (self, under_way) {
+            origins.failed(under_way);
         }
     }
 }
@@ -93,7 +127,7 @@ pub(super) async fn relay(
     let answered = ask(&mut active, upstream, (head, early), (declared, progress.clone())).await;
     active.entry.uploaded(progress.bytes());
     match answered {
-        Ok(response) => {
+        Ok((response, _under_way)) => {
             active.entry.answered();
             back(&mut active, response).await;
         }
@@ -133,14 +167,16 @@ fn head(active: &ActiveRequest, upstream: &Upstream, early: bool) -> Result<Head
     Ok(Head { method: active.request.method().clone(), path, fields, authority })
 }
 
-/// Asks the origin, a second time if that is safe and the connection was closed before it answered: it is seldom the
-/// request that was wrong then, but a connection that the origin had just given up.
+/// Asks an origin, and others if it cannot be connected to or closes the connection before it answers, and asking again is safe: the method
+/// is idempotent (RFC 9110 §9.2.2), and there is no body. Nothing of an answer has reached the client by then. One alone is asked a
+/// second time if it closed the connection: it is seldom the request that was wrong then, but a connection that the origin had just given
+/// up.
 async fn ask(
     active: &mut ActiveRequest,
     upstream: Upstream,
     (mut head, early): (Head, bool),
     (declared, progress): (Option<u64>, Arc<Progress>),
-) -> Result<Response<Incoming>, NoResponse> {
+) -> Result<(Response<Incoming>, Option<UnderWay>), NoResponse> {
     if active.expects() {
         let mut go_on = Response::new(());
         *go_on.status_mut() = StatusCode::CONTINUE;
@@ -158,15 +194,28 @@ async fn ask(
         head.say_that_nothing_follows();
     }
     let again = is_empty && head.method.is_idempotent();
-    match once(active, &upstream, (head, body), &progress).await {
-        Err(NoResponse::Origin(Failure::Closed)) if again => {
-            let Ok(mut head) = self::head(active, &upstream, early) else {
-                return Err(NoResponse::Origin(Failure::Closed));
-            };
-            head.say_that_nothing_follows();
-            once(active, &upstream, (head, Upload::empty()), &progress).await
-        }
-        answered => answered,
+    let attempts = if again { upstream.attempts() } else { 1 };
+    let (mut next, mut tried) = ((head, body), Vec::new());
+    loop {
+        let under_way = upstream.choose(&tried);
+        tried.push(under_way.as_ref().map_or(0, UnderWay::number));
+        let failure = match once(active, (&upstream, under_way.as_ref()), next, &progress).await {
+            Ok(response) => return Ok((response, under_way)),
+            Err(NoResponse::Origin(failure)) => failure,
+            Err(other) => return Err(other),
+        };
+        upstream.failed(under_way.as_ref());
+        let elsewhere = match failure {
+            Failure::Closed => true,
+            Failure::Unreachable(_) | Failure::ConnectTimeout => upstream.has_others(&tried),
+            _ => false,
+        };
+        let head = (elsewhere && tried.len() < attempts).then(|| self::head(active, &upstream, early).ok());
+        let Some(mut head) = head.flatten() else { return Err(NoResponse::Origin(failure)) };
+        tracing::debug!(%failure, "the request is tried again");
+        active.peer.gateway.metrics.retried();
+        head.say_that_nothing_follows();
+        next = (head, Upload::empty());
     }
 }
 
@@ -181,13 +230,13 @@ async fn body(
 
 async fn once(
     active: &ActiveRequest,
-    upstream: &Upstream,
+    (upstream, under_way): (&Upstream, Option<&UnderWay>),
     (head, body): (Head, Upload),
     progress: &Progress,
 ) -> Result<Response<Incoming>, NoResponse> {
     let patience = active.virtual_hosts.timeouts.first_byte;
     let result = tokio::select! {
-        result = upstream.send(head, body) => result,
+        result = upstream.send(under_way, head, body) => result,
         () = progress.still(patience) => Err(Failure::Late),
         () = active.gone.wait() => return Err(NoResponse::Cancelled),
     };

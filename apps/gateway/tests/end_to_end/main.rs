@@ -1,6 +1,7 @@
 //! A gateway over loopback, with clients and origins of all sorts.
 #![expect(clippy::unwrap_used, reason = "whatever fails in a test fails the test")]
 
+mod balance;
 #[path = "../common/mod.rs"]
 mod common;
 
