@@ -113,7 +113,7 @@ fn the_connection_stays_small() {
 }
 
 #[test]
-fn nobody_outside_assigns_a_field_of_a_path() {
+fn nobody_assigns_a_field_of_another_component() {
     enforce(ownership::assignments);
 }
 

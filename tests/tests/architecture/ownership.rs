@@ -1,4 +1,5 @@
-//! Ownership in the core: the connection stays small, and nobody outside of `path/` assigns a field of a path.
+//! Ownership in the core: the connection stays small, nobody outside of `path/` assigns a field of a path, and no part of the
+//! connection assigns a field of another.
 
 use crate::Finding;
 use crate::lexer;
@@ -16,6 +17,27 @@ const MOST_FIELDS: usize = 19;
 
 /// Names that variables of the types of `path/` have in the rest of the core.
 const OF_PATHS: [&str; 6] = ["path", "candidate", "route", "left", "failed", "known"];
+
+/// The components of the connection, as it and its parts name them. Each assigns its own fields, and takes events.
+const COMPONENTS: [&str; 17] = [
+    "activity",
+    "closing",
+    "control",
+    "datagrams",
+    "events",
+    "handshake",
+    "keys",
+    "memory",
+    "observer",
+    "paths",
+    "peer",
+    "queue",
+    "rng",
+    "scheduler",
+    "streams",
+    "zero_rtt",
+    "space",
+];
 
 /// Too many methods or fields of `Connection`.
 pub(crate) fn size(files: &[File]) -> Vec<Finding> {
@@ -40,7 +62,8 @@ pub(crate) fn size(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// Assignments to fields of paths, their routes and candidates outside of `path/`.
+/// Assignments to fields of paths, their routes and candidates outside of `path/`, and by a part of the connection to fields of
+/// its components.
 pub(crate) fn assignments(file: &File) -> Vec<Finding> {
     let concerned = COMPOSING.iter().any(|place| file.path.starts_with(place));
     if !concerned || !file.is_rust() || file.is_test() {
@@ -48,7 +71,7 @@ pub(crate) fn assignments(file: &File) -> Vec<Finding> {
     }
     let tokens = tokens_of(file);
     let found = (0..tokens.len()).filter_map(|index| assigned(&tokens, index));
-    let problem = |place: &str| format!("{place} is assigned outside of path/: give the path an event");
+    let problem = |place: &str| format!("{place} is assigned by another component: give its owner an event");
     found.map(|(line, place)| Finding::new(file, line, problem(&place))).collect()
 }
 
@@ -56,11 +79,18 @@ fn tokens_of(file: &File) -> Vec<Token> {
     paths::tokens(&lexer::without_tests(&lexer::code(&file.text)))
 }
 
-/// The place that a statement which begins at `index` assigns, if it is a field of a path.
+/// The place that a statement which begins at `index` assigns, if it is a field of a path or of a component.
 fn assigned(tokens: &[Token], index: usize) -> Option<(usize, String)> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text.as_str());
-    if !OF_PATHS.contains(&text(index)) || index > 0 && matches!(text(index - 1), "." | "::" | "let" | "mut")
-    {
+    let before = |back: usize| index.checked_sub(back).map_or("", |at| text(at));
+    let is_own = before(1) == "." && before(2) == "self";
+    let is_variable = !matches!(before(1), "." | "::" | "let" | "mut");
+    let is_named = |names: &[&str]| names.contains(&text(index));
+    // A variable called like a component may be anything, but for the handshake's: nobody else has those names.
+    let is_of_handshake = is_named(&["handshake", "space", "zero_rtt"]);
+    let is_path = is_named(&OF_PATHS) && (is_variable || is_own);
+    let is_component = is_named(&COMPONENTS) && (is_own || is_variable && is_of_handshake);
+    if !is_path && !is_component {
         return None;
     }
     let (mut at, mut place) = (index + 1, text(index).to_owned());
@@ -111,6 +141,22 @@ fn blocks<'a>(tokens: &'a [Token], start: &'a [&str]) -> impl Iterator<Item = Ve
     })
 }
 
+#[test]
+fn an_assignment_to_a_field_of_a_component_is_found_and_one_of_the_component_itself_is_none() {
+    let found = |text: &str| assignments(&sample(text)).len();
+    assert_eq!(found("self.handshake.seen.peer_source = source;"), 1);
+    assert_eq!(found("self.memory.charged += 1;"), 1);
+    assert_eq!(found("if let Some(space) = f() { space.keys = Some(keys); }"), 1);
+    assert_eq!(found("handshake.hello = None;"), 1);
+    assert_eq!(
+        found("self.zero_rtt = early_data; self.streams = Streams::new();"),
+        0,
+        "the connection has another"
+    );
+    assert_eq!(found("self.charged += 1; queue.rate = rate; self.handshake.limit(until);"), 0);
+    assert_eq!(found("if self.peer.known == known { let space = 1; }"), 0);
+}
+
 #[cfg(test)]
 fn sample(text: &str) -> File {
     File::sample("transport/core/src/connection/sample.rs", text)
@@ -140,6 +186,7 @@ fn an_assignment_to_a_field_of_a_path_is_found_and_calls_are_none() {
     assert_eq!(found("if x { path.route.since = 4; }"), 1);
     assert_eq!(found("let path = f(); path.on_sent(1); if path.id == of {} a.path = 1;"), 0);
     assert_eq!(found("match path.id { _ => 1 }"), 0);
+    assert_eq!(found("self.path.route.since = 4;"), 1, "a path of a part");
     let inside = File::sample("transport/core/src/path/path.rs", "path.route.since = 4;");
     assert_eq!(assignments(&inside), []);
 }

@@ -1,13 +1,11 @@
 //! The way of sent frames back to their owners, when the packet that carried them was acknowledged or lost.
 
 use crate::PathId;
-use crate::connection::Role;
 use crate::connection::control::ControlFrames;
-use crate::connection::handshake::zero_rtt::ZeroRtt;
-use crate::connection::lifecycle::Lifecycle;
 use crate::connection::send::scheduler_slot::SchedulerSlot;
 use crate::datagram::Datagrams;
 use crate::handshake::Handshake;
+use crate::handshake::zero_rtt::ZeroRtt;
 use crate::path::paths::Paths;
 use crate::recovery::sent_packet::SentPacket;
 use crate::recovery_token::RecoveryToken;
@@ -19,10 +17,7 @@ use std::time::Duration;
 
 /// The owners of frames: each recovery token goes back to one of them.
 pub(in crate::connection) struct FrameOwners<'a> {
-    pub role: Role,
-    pub lifecycle: Lifecycle,
     pub handshake: &'a mut Handshake,
-    pub zero_rtt: &'a mut ZeroRtt,
     pub paths: &'a mut Paths,
     pub streams: &'a mut Streams,
     pub datagrams: &'a mut Datagrams,
@@ -33,14 +28,8 @@ pub(in crate::connection) struct FrameOwners<'a> {
 /// The [`FrameOwners`] of a connection, or of a part of one that borrows them.
 macro_rules! frame_owners {
     ($of:expr) => {
-        $crate::connection::frame_owners::frame_owners!($of, $of.lifecycle)
-    };
-    ($of:expr, $lifecycle:expr) => {
         $crate::connection::frame_owners::FrameOwners {
-            role: $of.role,
-            lifecycle: $lifecycle,
             handshake: &mut $of.handshake,
-            zero_rtt: &mut $of.zero_rtt,
             paths: &mut $of.paths,
             streams: &mut $of.streams,
             datagrams: &mut $of.datagrams,
@@ -52,16 +41,23 @@ macro_rules! frame_owners {
 pub(in crate::connection) use frame_owners;
 
 impl FrameOwners<'_> {
-    /// `packet`, sent on path `on`, was acknowledged: tells the policy, and hands the tokens back to their owners.
-    pub fn on_packet_acknowledged(&mut self, on: PathId, packet: &SentPacket, now: Instant) {
+    /// `packet`, sent on path `on`, was acknowledged: tells the policy, and hands the tokens back to their owners. Those of
+    /// content go to `deferred`, if there is one: another connection may still take the place of this one and send it again.
+    pub fn on_packet_acknowledged(
+        &mut self,
+        on: PathId,
+        packet: &SentPacket,
+        mut deferred: Option<&mut ZeroRtt>,
+        now: Instant,
+    ) {
         let delay = now.since(packet.sent_at);
         for token in &packet.tokens {
             let (content, bytes) = (content_of(token), bytes_of(token));
             self.scheduler.observe(&Observation::Acknowledged { path: on, content, bytes, delay });
-            if self.may_be_replaced(token) {
-                self.zero_rtt.defer(token);
-            } else {
-                self.on_token_acknowledged(token);
+            let is_own = matches!(token, RecoveryToken::Crypto { .. } | RecoveryToken::Ack { .. });
+            match deferred.as_mut().filter(|_| !is_own) {
+                Some(deferred) => deferred.defer(token),
+                None => self.on_token_acknowledged(token),
             }
         }
     }
@@ -75,14 +71,6 @@ impl FrameOwners<'_> {
             self.scheduler.observe(&Observation::Lost { path: on, content, bytes, delay });
             self.on_token_lost(token, on);
         }
-    }
-
-    /// Returns true if another connection may still take the place of this one and send what `token` stands for: content of
-    /// 0-RTT packets, for the acknowledgement of another confirms the handshake (RFC 9001 §4.1.2).
-    fn may_be_replaced(&self, token: &RecoveryToken) -> bool {
-        let is_unconfirmed = matches!(self.lifecycle, Lifecycle::Handshaking | Lifecycle::Connected);
-        let is_own = matches!(token, RecoveryToken::Crypto { .. } | RecoveryToken::Ack { .. });
-        self.role == Role::Client && is_unconfirmed && !is_own
     }
 
     pub fn on_token_acknowledged(&mut self, token: &RecoveryToken) {
@@ -175,19 +163,11 @@ impl FrameOwners<'_> {
         }
     }
 
-    /// The handshake is confirmed, and nothing is sent on another connection any more.
-    pub fn acknowledge_zero_rtt(&mut self) {
-        for token in self.zero_rtt.take_deferred() {
-            self.on_token_acknowledged(&token);
+    /// The contents that `tokens` stand for were acknowledged some time ago.
+    pub fn on_tokens_acknowledged(&mut self, tokens: &[RecoveryToken]) {
+        for token in tokens {
+            self.on_token_acknowledged(token);
         }
-    }
-
-    /// The server rejected 0-RTT: what was sent never happened, and is sent again in 1-RTT packets within the limits that
-    /// the server announces now (RFC 9001 §4.6.2). The rejection says nothing about congestion.
-    pub fn on_zero_rtt_rejected(&mut self, now: Instant) {
-        self.zero_rtt.on_rejected();
-        self.repeat_zero_rtt(now);
-        self.restart_streams();
     }
 
     /// Counts everything that was sent as lost, and forgets what the peer permitted.

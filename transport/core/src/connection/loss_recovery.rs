@@ -7,7 +7,6 @@ use crate::connection::Role;
 use crate::connection::control::ControlFrames;
 use crate::connection::events::EventQueue;
 use crate::connection::handshake::key_update::TrafficKeys;
-use crate::connection::handshake::zero_rtt::ZeroRtt;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::observe::Observer;
 use crate::connection::send::long_packets::LEAST_LONG;
@@ -15,6 +14,8 @@ use crate::connection::send::scheduler_slot::SchedulerSlot;
 use crate::connection::send::transmit_queue::TransmitQueue;
 use crate::datagram::Datagrams;
 use crate::handshake::Handshake;
+use crate::handshake::space::HandshakeSpace;
+use crate::handshake::zero_rtt::ZeroRtt;
 use crate::path::paths::Paths;
 use crate::stream::Streams;
 use crate::time::Instant;
@@ -103,9 +104,9 @@ impl LossRecovery<'_> {
         let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
         path.on_handshake_timeout();
         let role = self.role;
-        let handshake_has_keys = self.handshake.handshake.as_ref().is_some_and(|space| space.keys.is_some());
+        let handshake_has_keys = self.handshake.space(Level::Handshake).is_some_and(|space| space.has_keys());
         for (level, space) in self.handshake.spaces() {
-            if space.keys.is_none() {
+            if !space.has_keys() {
                 continue;
             }
             let in_flight = space.sent.has_ack_eliciting_in_flight();
@@ -144,10 +145,10 @@ pub(in crate::connection) fn handshake_probe_at(
             //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
             //# When ack-eliciting packets in multiple packet number spaces are in flight, the timer MUST be
             //# set to the earlier value of the Initial and Handshake packet number spaces.
-            base = base.into_iter().chain(space.last_eliciting).min();
+            base = base.into_iter().chain(space.last_eliciting()).min();
         }
     }
-    let exists = handshake.existing().any(|space| space.keys.is_some());
+    let exists = handshake.existing().any(HandshakeSpace::has_keys);
     //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1
     //# To prevent this deadlock, clients MUST send a packet on a Probe Timeout (PTO); see Section 6.2 of
     //# [QUIC-RECOVERY]
@@ -155,7 +156,7 @@ pub(in crate::connection) fn handshake_probe_at(
     //# That is, the client MUST set the PTO timer if the client has not received an acknowledgment for
     //# any of its Handshake packets and the handshake is not confirmed (see Section 4.1.2 of [QUIC-TLS])
     if base.is_none() && role == Role::Client && exists {
-        base = handshake.existing().filter_map(|space| space.last_eliciting).max();
+        base = handshake.existing().filter_map(HandshakeSpace::last_eliciting).max();
     }
     Some(base? + path.pto().period(path.probe_period(Duration::ZERO)))
 }

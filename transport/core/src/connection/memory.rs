@@ -35,6 +35,16 @@ impl Memory {
         Self { most_unread: account.most_unread(), account, charged: 0 }
     }
 
+    /// The application holds `bytes` more.
+    fn charge(&mut self, bytes: usize) {
+        self.charged += bytes;
+    }
+
+    /// The application holds `bytes` less.
+    fn discharge(&mut self, bytes: usize) {
+        self.charged = self.charged.saturating_sub(bytes);
+    }
+
     /// Bytes that the connection holds for its peer and its application.
     fn held(&self, streams: &Streams, datagrams: &Datagrams) -> usize {
         streams.held() + datagrams.held() + self.charged
@@ -113,7 +123,7 @@ impl Connection {
     pub fn charge_memory(&mut self, bytes: usize) -> bool {
         let fits = bytes <= self.memory.account.room(self.held_memory());
         if fits {
-            self.memory.charged += bytes;
+            self.memory.charge(bytes);
             self.memory.note(&self.streams, &self.datagrams);
         }
         fits
@@ -121,7 +131,7 @@ impl Connection {
 
     /// The application does not hold `bytes` any more that it had charged.
     pub fn discharge_memory(&mut self, bytes: usize) {
-        self.memory.charged = self.memory.charged.saturating_sub(bytes);
+        self.memory.discharge(bytes);
         self.memory.note(&self.streams, &self.datagrams);
     }
 

@@ -19,7 +19,7 @@ impl Connection {
                 }
                 return;
             }
-            Lifecycle::Handshaking if self.handshake.deadline <= now => {
+            Lifecycle::Handshaking if self.handshake.deadline() <= now => {
                 return self.end_silently(ConnectionError::HandshakeTimeout);
             }
             Lifecycle::Handshaking | Lifecycle::Connected | Lifecycle::Confirmed => {}
@@ -78,19 +78,17 @@ impl Connection {
             Lifecycle::Closing(until) | Lifecycle::Draining(until) => {
                 return Some(Deadline::new(until, TimerReason::Closing));
             }
-            Lifecycle::Handshaking => fold(Some(self.handshake.deadline), TimerReason::Handshake),
+            Lifecycle::Handshaking => fold(Some(self.handshake.deadline()), TimerReason::Handshake),
             Lifecycle::Connected | Lifecycle::Confirmed => {}
         }
         fold(self.idle_at(), TimerReason::Idle);
         fold(self.activity.keep_alive_at(self.config.keep_alive), TimerReason::KeepAlive);
         fold(self.keys.discard_at(), TimerReason::KeyDiscard);
-        fold(self.zero_rtt.discard_at, TimerReason::KeyDiscard);
+        fold(self.zero_rtt.discard_at(), TimerReason::KeyDiscard);
         fold(self.activity.hibernate_at(), TimerReason::Hibernation);
         fold(self.scheduler.wake_at(), TimerReason::Scheduler);
         fold(handshake_probe_at(&self.handshake, &self.paths, self.role), TimerReason::ProbeTimeout);
-        for space in
-            [self.handshake.initial.as_ref(), self.handshake.handshake.as_ref()].into_iter().flatten()
-        {
+        for space in self.handshake.existing() {
             fold(space.sent.loss_time(), TimerReason::LossTime);
             fold(space.received.ack_deadline().filter(|at| *at > now), TimerReason::AckDelay);
         }

@@ -2,223 +2,37 @@
 
 pub(crate) mod crypto_stream;
 pub(crate) mod hello;
+pub(crate) mod ids;
 pub(crate) mod negotiation;
 pub(crate) mod parameters;
+pub(crate) mod secrets;
+pub(crate) mod space;
 pub(crate) mod tls;
 pub(crate) mod undecryptable;
+pub(crate) mod zero_rtt;
 
 use crate::Role;
 use crate::crypto::initial::initial_keys;
-use crate::crypto::keys::Suite;
-use crate::crypto::protect::{OpenKey, SealKey};
-use crate::crypto::session::Secret;
+use crate::crypto::session::Session;
 use crate::error::TransportError;
 use crate::handshake::crypto_stream::{CryptoStream, Novelty};
 use crate::handshake::hello::{Attempt, Hello};
+use crate::handshake::ids::HandshakeIds;
 use crate::handshake::negotiation::Negotiation;
 use crate::handshake::parameters::SeenIds;
+use crate::handshake::secrets::PendingSecrets;
+use crate::handshake::space::{HandshakeSpace, LevelKeys};
 use crate::handshake::tls::Tls;
 use crate::handshake::undecryptable::UndecryptablePackets;
-use crate::space::received::{AckPolicy, Received};
-use crate::space::sent::Sent;
 use crate::time::Instant;
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::frame::Crypto;
 use crate::wire::level::Level;
-use crate::wire::overhead;
 use crate::wire::version::Version;
 use bytes::Bytes;
 
 /// Repetitions of an endpoint's flight at most that packets of the peer cause (RFC 9002 §6.2.3).
 const REPETITIONS: u8 = 8;
-
-/// Keys of one level, both ways.
-#[derive(Debug)]
-pub struct LevelKeys {
-    /// Protects what is sent.
-    pub seal: SealKey,
-    /// Opens what arrives.
-    pub open: OpenKey,
-}
-
-/// The packet-number space of Initial or Handshake packets (RFC 9000 §12.3). Both belong to path 0.
-#[derive(Debug)]
-pub struct HandshakeSpace {
-    /// The packets that were sent.
-    pub sent: Sent,
-    /// The packets that arrived.
-    pub received: Received,
-    /// CRYPTO data.
-    pub crypto: CryptoStream,
-    /// Keys, once there are any.
-    pub keys: Option<LevelKeys>,
-    /// A server's key for Initial packets of the version that the client began with, once it chose another.
-    pub former: Option<(Version, OpenKey)>,
-    /// The time at which the last ack-eliciting packet left.
-    pub last_eliciting: Option<Instant>,
-    /// Probes that may leave regardless of the congestion window.
-    pub probes_due: u8,
-}
-
-/// CRYPTO data of one packet of a probe at least.
-const PROBE_SHARE: usize = 1000;
-/// Packets of each space that one probe timeout sends at most, whatever the window: what an initial window lets go. With
-/// fewer a flight of which several packets were lost would take a doubled timeout for each.
-const MOST_PROBES: usize = 10;
-
-impl HandshakeSpace {
-    /// An empty space for `level`.
-    pub fn new(level: Level) -> Self {
-        Self {
-            sent: Sent::default(),
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.1
-            //# An endpoint MUST acknowledge all ack-eliciting Initial and Handshake packets immediately and
-            //# all ack-eliciting 0-RTT and 1-RTT packets within its advertised max_ack_delay, with the
-            //# following exception
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.6
-            //= type=implication
-            //= reason=Each packet number space has a record of its own of what it received, and only packets
-            //= reason=of that space report it.
-            //# ACK frames MUST only be carried in a packet that has the same packet number space as the
-            //# packet being acknowledged; see Section 12.1
-            received: Received::new(AckPolicy::IMMEDIATE),
-            crypto: CryptoStream::new(level),
-            keys: None,
-            former: None,
-            last_eliciting: None,
-            probes_due: 0,
-        }
-    }
-
-    /// The key for packets of `version`, when the connection's is `current`.
-    pub fn opener(&self, version: Version, current: Version) -> Option<&OpenKey> {
-        if version == current {
-            return self.keys.as_ref().map(|keys| &keys.open);
-        }
-        self.former.as_ref().filter(|(former, _)| *former == version).map(|(_, open)| open)
-    }
-
-    /// Has all that was not acknowledged sent again, whatever the congestion window: a probe timeout fired, or would have
-    /// become long by now (RFC 9002 §6.2.3).
-    pub fn repeat(&mut self) {
-        self.crypto.repeat();
-        let packets = self.crypto.pending_bytes().div_ceil(PROBE_SHARE).min(MOST_PROBES);
-        self.probes_due = self.probes_due.max(packets as u8);
-    }
-
-    /// Has all that was not acknowledged sent again, as [`Self::repeat`] does, with two probes at least (RFC 9002
-    /// §6.2.4): timeouts grow fast here, and all else waits for them. The next is counted from `now`.
-    pub fn probe(&mut self, now: Instant) {
-        self.repeat();
-        self.probes_due = self.probes_due.max(2);
-        self.last_eliciting = Some(now);
-    }
-
-    /// The peer acknowledged something: no probes are due.
-    pub fn on_acknowledged(&mut self) {
-        self.probes_due = 0;
-    }
-
-    /// Returns true if there is something to send, given keys.
-    pub fn wants_to_send(&self, now: Instant) -> bool {
-        self.keys.is_some()
-            && (self.crypto.has_pending() || self.probes_due > 0 || self.received.ack_due(now))
-    }
-}
-
-/// Secrets that wait for their counterpart: TLS gives out those for reading and for writing at different times.
-#[derive(Debug, Default)]
-pub struct PendingSecrets {
-    read: Vec<(Level, Suite, Secret)>,
-    write: Vec<(Level, Suite, Secret)>,
-}
-
-impl PendingSecrets {
-    /// Keeps a secret for reading.
-    pub fn store_read(&mut self, level: Level, suite: Suite, secret: Secret) {
-        self.read.push((level, suite, secret));
-    }
-
-    /// Keeps a secret for writing.
-    pub fn store_write(&mut self, level: Level, suite: Suite, secret: Secret) {
-        self.write.push((level, suite, secret));
-    }
-
-    /// The secrets of `level`, for reading and for writing, once both are there.
-    pub fn take_pair(&mut self, level: Level) -> Option<(Suite, Secret, Secret)> {
-        let read = self.read.iter().position(|entry| entry.0 == level)?;
-        let write = self.write.iter().position(|entry| entry.0 == level)?;
-        let (_, suite, read) = self.read.swap_remove(read);
-        let (_, _, write) = self.write.swap_remove(write);
-        Some((suite, read, write))
-    }
-
-    /// The secret of `level` for reading, once it is there.
-    pub fn take_read(&mut self, level: Level) -> Option<(Suite, Secret)> {
-        take(&mut self.read, level)
-    }
-
-    /// The secret of `level` for writing, once it is there.
-    pub fn take_write(&mut self, level: Level) -> Option<(Suite, Secret)> {
-        take(&mut self.write, level)
-    }
-}
-
-fn take(secrets: &mut Vec<(Level, Suite, Secret)>, level: Level) -> Option<(Suite, Secret)> {
-    let index = secrets.iter().position(|entry| entry.0 == level)?;
-    let (_, suite, secret) = secrets.swap_remove(index);
-    Some((suite, secret))
-}
-
-/// The connection IDs of long headers.
-#[derive(Debug)]
-pub struct HandshakeIds {
-    /// The ID of this endpoint.
-    pub local: ConnectionId,
-    remote: ConnectionId,
-    remote_is_final: bool,
-    chosen_by_peer: Vec<ConnectionId>,
-}
-
-impl HandshakeIds {
-    /// The IDs at the start: the one of this endpoint, the one that packets to the peer carry, and what the peer chose for
-    /// this endpoint.
-    pub fn new(local: ConnectionId, remote: ConnectionId, chosen_by_peer: Vec<ConnectionId>) -> Self {
-        Self { local, remote, remote_is_final: false, chosen_by_peer }
-    }
-
-    /// The peer's ID, or what the client chose for it.
-    pub fn remote(&self) -> ConnectionId {
-        self.remote
-    }
-
-    /// Returns true if the peer's own choice is known.
-    pub fn is_remote_final(&self) -> bool {
-        self.remote_is_final
-    }
-
-    /// The peer's first packet names its own choice, which no later one changes (RFC 9000 §7.2).
-    pub fn fix_remote(&mut self, source: ConnectionId) {
-        debug_assert!(!self.remote_is_final, "the peer chooses once");
-        self.remote = source;
-        self.remote_is_final = true;
-    }
-
-    /// A Retry, or another attempt, has packets go to another ID of the peer.
-    pub fn redirect(&mut self, remote: ConnectionId) {
-        self.remote = remote;
-    }
-
-    /// Takes the IDs that the peer chose for this endpoint and the router does not know yet.
-    pub fn take_chosen_by_peer(&mut self) -> Vec<ConnectionId> {
-        std::mem::take(&mut self.chosen_by_peer)
-    }
-
-    /// The bytes around the frames of a long-header packet at most.
-    pub fn overhead(&self) -> usize {
-        overhead::long(self.remote.len(), self.local.len())
-    }
-}
 
 /// The state that lives until the handshake is confirmed.
 #[derive(Debug)]
@@ -230,9 +44,9 @@ pub struct Handshake {
     /// Packets that came before their keys.
     pub undecryptable: UndecryptablePackets,
     /// The Initial space, until its keys are discarded (RFC 9001 §4.9.1).
-    pub initial: Option<Box<HandshakeSpace>>,
+    initial: Option<Box<HandshakeSpace>>,
     /// The Handshake space, until its keys are discarded (RFC 9001 §4.9.2).
-    pub handshake: Option<Box<HandshakeSpace>>,
+    handshake: Option<Box<HandshakeSpace>>,
     /// CRYPTO data in 1-RTT packets: session tickets.
     pub post: CryptoStream,
     /// Secrets until both of a level are there.
@@ -242,18 +56,156 @@ pub struct Handshake {
     /// The negotiation of the version.
     pub negotiation: Negotiation,
     /// A server's ClientHello, until it is whole and the version chosen.
-    pub hello: Option<Box<Hello>>,
+    hello: Option<Box<Hello>>,
     /// The material of a client for a second attempt.
-    pub attempt: Option<Box<Attempt>>,
+    attempt: Option<Box<Attempt>>,
     /// The token for Initial packets, from a Retry or an earlier connection.
-    pub token: Bytes,
+    token: Bytes,
     /// The number of times that the server's flight was repeated because the client asked again.
-    pub repetitions: u8,
+    repetitions: u8,
     /// The time at which the handshake times out.
-    pub deadline: Instant,
+    deadline: Instant,
 }
 
 impl Handshake {
+    /// A handshake of which nothing was sent or received, and which times out at `deadline`; the first Initial packets need
+    /// [keys](Self::install).
+    pub fn new(
+        session: Session,
+        ids: HandshakeIds,
+        seen: SeenIds,
+        negotiation: Negotiation,
+        deadline: Instant,
+    ) -> Self {
+        Self {
+            session: Tls::Session(session),
+            ids,
+            undecryptable: UndecryptablePackets::default(),
+            initial: Some(Box::new(HandshakeSpace::new(Level::Initial))),
+            handshake: Some(Box::new(HandshakeSpace::new(Level::Handshake))),
+            post: CryptoStream::new(Level::OneRtt),
+            secrets: PendingSecrets::default(),
+            seen,
+            negotiation,
+            hello: None,
+            attempt: None,
+            token: Bytes::new(),
+            repetitions: 0,
+            deadline,
+        }
+    }
+
+    /// A client begins again in another version: `next` takes the place of this, which has kept packets for it.
+    pub fn begin_again(&mut self, next: Self) {
+        let undecryptable = std::mem::take(&mut self.undecryptable);
+        *self = Self { undecryptable, ..next };
+    }
+
+    /// A client may begin again in another version, with what `attempt` holds.
+    pub fn allow_another(&mut self, attempt: Attempt) {
+        self.attempt = Some(Box::new(attempt));
+    }
+
+    /// Takes the material for a second attempt; there is no third.
+    pub fn take_attempt(&mut self) -> Option<Box<Attempt>> {
+        self.attempt.take()
+    }
+
+    /// A server that may choose the version waits until `hello` is whole.
+    pub fn await_hello(&mut self, hello: Box<Hello>) {
+        self.hello = Some(hello);
+    }
+
+    /// Takes the ClientHello that CRYPTO data of `level` belongs to, if the server waits for the whole of it.
+    pub fn take_hello(&mut self, level: Level) -> Option<Box<Hello>> {
+        self.hello.take_if(|_| level == Level::Initial)
+    }
+
+    /// The token for Initial packets; empty if there is none.
+    pub fn token(&self) -> &Bytes {
+        &self.token
+    }
+
+    /// Has Initial packets carry `token`, from an earlier connection.
+    pub fn present_token(&mut self, token: Bytes) {
+        self.token = token;
+    }
+
+    /// The time at which the handshake times out.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Has the handshake time out at `until`, unless it does earlier.
+    pub fn limit(&mut self, until: Instant) {
+        self.deadline = self.deadline.min(until);
+    }
+
+    /// Has the space of `level` protect packets with `keys`, if it still exists.
+    pub fn install(&mut self, level: Level, keys: LevelKeys) {
+        if let Some(space) = self.space(level) {
+            space.install(keys);
+        }
+    }
+
+    /// Drops the space of `level` with its keys. Returns true if there was one.
+    pub fn discard(&mut self, level: Level) -> bool {
+        match level {
+            //= https://www.rfc-editor.org/rfc/rfc9002#section-6.4
+            //# The sender MUST discard all recovery state associated with those packets and MUST remove them
+            //# from the count of bytes in flight.
+            Level::Initial => self.initial.take().is_some(),
+            Level::Handshake => self.handshake.take().is_some(),
+            Level::ZeroRtt | Level::OneRtt => false,
+        }
+    }
+
+    /// Returns true if the Handshake space still exists.
+    pub fn has_handshake_space(&self) -> bool {
+        self.handshake.is_some()
+    }
+
+    /// A server sent a Retry from `source`: the Initial starts anew with `token`, and goes there (RFC 9000 §17.2.5).
+    pub fn on_retry(&mut self, role: Role, source: ConnectionId, token: Bytes) {
+        self.seen.on_retry(source);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.2
+        //# This token MUST be repeated by the client in all Initial packets it sends for that connection
+        //# after it receives the Retry packet.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+        //= type=implication
+        //= reason=The token of a Retry stays in the handshake; only those of NEW_TOKEN frames are told to the
+        //= reason=endpoint, which keeps them.
+        //# The client MUST NOT use the token provided in a Retry for future connections
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+        //# In comparison, a token obtained in a Retry packet MUST be used immediately during the connection
+        //# attempt and cannot be used in subsequent connection attempts.
+        self.token = token;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
+        //# A client MUST change the Destination Connection ID it uses for sending packets in response to only
+        //# the first received Initial or Retry packet
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
+        //# The client MUST use the value from the Source Connection ID field of the Retry packet in the
+        //# Destination Connection ID field of subsequent packets that it sends.
+        self.ids.redirect(source);
+        let keys = self.initial_keys_of(role, self.version());
+        if let Some(space) = self.initial.as_mut() {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.3
+            //# A client MUST NOT reset the packet number for any packet number space after processing a Retry
+            //# packet
+            // Packet numbers go on; what was in flight is neither lost nor acknowledged (RFC 9002 §6.3).
+            let _unresolved = space.sent.drain_all();
+            space.install(keys);
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
+            //= type=implication
+            //= reason=The connection ID of this endpoint is set once, when the connection begins.
+            //# The client MUST NOT change the Source Connection ID because the server could include the
+            //# connection ID as part of its token validation logic; see Section 8.1.4.
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.3
+            //# A client MUST use the same cryptographic handshake message it included in this packet
+            space.crypto.repeat();
+        }
+    }
+
     /// The version in use. It may change while the handshake goes on.
     pub fn version(&self) -> Version {
         self.negotiation.current()
@@ -264,7 +216,7 @@ impl Handshake {
     pub fn answer_again(&mut self, role: Role, now: Instant) {
         let handshake = self.handshake.as_ref();
         let answered = handshake
-            .is_some_and(|space| space.keys.is_some() && space.last_eliciting.is_some_and(|at| at < now));
+            .is_some_and(|space| space.has_keys() && space.last_eliciting().is_some_and(|at| at < now));
         if role == Role::Client || !answered || self.repetitions >= REPETITIONS {
             return;
         }
@@ -281,9 +233,9 @@ impl Handshake {
         if role == Role::Server || self.repetitions >= REPETITIONS {
             return;
         }
-        let Some(space) = self.space(level).filter(|space| space.keys.is_some()) else { return };
+        let Some(space) = self.space(level).filter(|space| space.has_keys()) else { return };
         // What is repeated already is not repeated for every packet of the same flight.
-        if space.crypto.has_pending() || space.last_eliciting.is_none_or(|at| at >= now) {
+        if space.crypto.has_pending() || space.last_eliciting().is_none_or(|at| at >= now) {
             return;
         }
         space.repeat();
@@ -307,9 +259,7 @@ impl Handshake {
     /// The server moved the connection to `version`: a packet that `keys` opened said so.
     pub fn follow_version(&mut self, version: Version, keys: LevelKeys) {
         self.negotiation.become_version(version);
-        if let Some(space) = self.initial.as_mut() {
-            space.keys = Some(keys);
-        }
+        self.install(Level::Initial, keys);
     }
 
     /// CRYPTO data arrived at `level`.

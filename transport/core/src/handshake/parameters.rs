@@ -9,14 +9,39 @@ use crate::wire::transport_parameters::TransportParameters;
 #[derive(Clone, Copy, Debug)]
 pub struct SeenIds {
     /// The destination of the client's first Initial.
-    pub original_destination: ConnectionId,
+    original_destination: ConnectionId,
     /// The source of the peer's first Initial after any Retry.
-    pub peer_source: ConnectionId,
+    peer_source: ConnectionId,
     /// The source of the Retry packet, on a client that received one.
-    pub retry_source: Option<ConnectionId>,
+    retry_source: Option<ConnectionId>,
 }
 
 impl SeenIds {
+    /// The client's first Initial goes to `original_destination`.
+    pub fn new(original_destination: ConnectionId) -> Self {
+        Self { original_destination, peer_source: ConnectionId::EMPTY, retry_source: None }
+    }
+
+    /// The destination of the client's first Initial.
+    pub fn original_destination(&self) -> ConnectionId {
+        self.original_destination
+    }
+
+    /// The peer's first packet after any Retry came from `source`.
+    pub fn on_first_packet(&mut self, source: ConnectionId) {
+        self.peer_source = source;
+    }
+
+    /// A Retry came from `source`.
+    pub fn on_retry(&mut self, source: ConnectionId) {
+        self.retry_source = Some(source);
+    }
+
+    /// Returns true if a Retry came.
+    pub fn has_retry(&self) -> bool {
+        self.retry_source.is_some()
+    }
+
     /// The destination that Initial keys follow from: the client's first, or that of the Retry it followed (RFC 9001 §5.2).
     pub fn client_destination(&self) -> ConnectionId {
         self.retry_source.unwrap_or(self.original_destination)

@@ -8,7 +8,6 @@ use crate::connection::events::EventQueue;
 use crate::connection::frame_owners::frame_owners;
 use crate::connection::handshake::discard_space;
 use crate::connection::handshake::key_update::TrafficKeys;
-use crate::connection::handshake::zero_rtt::ZeroRtt;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::lifecycle::Milestone;
 use crate::connection::observe::Observer;
@@ -23,7 +22,8 @@ use crate::datagram::Datagrams;
 use crate::error::{ErrorCode, TransportError};
 use crate::handshake::Handshake;
 use crate::handshake::parameters::authenticate;
-use crate::handshake::{LevelKeys, PendingSecrets};
+use crate::handshake::space::LevelKeys;
+use crate::handshake::zero_rtt::ZeroRtt;
 use crate::path::paths::Paths;
 use crate::seed::Randomness;
 use crate::stream::Streams;
@@ -145,14 +145,14 @@ impl HandshakeDriver<'_> {
                     self.handshake.secrets.store_write(level, suite, secret);
                 }
                 SessionOutput::Ticket => self.keep_tickets(),
-                SessionOutput::EarlyDataRejected => {
-                    frame_owners!(self, *self.lifecycle).on_zero_rtt_rejected(now)
-                }
+                SessionOutput::EarlyDataRejected => self.on_zero_rtt_rejected(now),
             }
             self.install_keys(now);
         }
         self.learn_parameters(now)?;
-        let accepts_zero_rtt = self.role == Role::Server && self.zero_rtt.is_usable(*self.lifecycle);
+        let accepts_zero_rtt = self.role == Role::Server
+            && *self.lifecycle == Lifecycle::Handshaking
+            && self.zero_rtt.is_in_use();
         Ok(if accepts_zero_rtt { Readable::More } else { Readable::Same })
     }
 
@@ -165,9 +165,7 @@ impl HandshakeDriver<'_> {
                 seal: SealKey::new(cipher, write.as_slice()),
                 open: OpenKey::new(cipher, read.as_slice()),
             };
-            if let Some(space) = self.handshake.handshake.as_mut() {
-                space.keys = Some(keys);
-            }
+            self.handshake.install(Level::Handshake, keys);
             self.observer.trace(&TraceEvent::KeysInstalled(Level::Handshake), now);
         }
         self.install_zero_rtt_keys(now);
@@ -273,7 +271,8 @@ impl HandshakeDriver<'_> {
         //# An endpoint MUST discard its Handshake keys when the TLS handshake is confirmed (Section 4.1.2).
         discard_space(self.handshake, self.paths, Level::Handshake);
         self.free_handshake_room();
-        frame_owners!(self, *self.lifecycle).acknowledge_zero_rtt();
+        let deferred = self.zero_rtt.take_deferred();
+        frame_owners!(self).on_tokens_acknowledged(&deferred);
         self.events.push(Event::Confirmed);
     }
 
@@ -283,7 +282,7 @@ impl HandshakeDriver<'_> {
             Role::Server => self.handshake.session.finish(),
             Role::Client => self.handshake.session.session().into_iter().for_each(Session::settle),
         }
-        self.handshake.secrets = PendingSecrets::default();
+        self.handshake.secrets.forget();
         self.queue.shrink_to_fit();
     }
 
@@ -298,7 +297,7 @@ impl HandshakeDriver<'_> {
             //# only the first received Initial or Retry packet
             // RFC 9000 §7.2: the first packet of the peer fixes its connection ID.
             self.handshake.ids.fix_remote(source);
-            self.handshake.seen.peer_source = source;
+            self.handshake.seen.on_first_packet(source);
             self.paths.remote_ids.set_initial(source);
         }
         if level == Level::Handshake && self.role == Role::Server {

@@ -13,15 +13,7 @@ use crate::wire::level::Level;
 
 /// Drops the keys and the space of `level`; what was in flight in it is forgotten (RFC 9002 §6.4).
 pub(in crate::connection) fn discard_space(handshake: &mut Handshake, paths: &mut Paths, level: Level) {
-    let space = match level {
-        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.4
-        //# The sender MUST discard all recovery state associated with those packets and MUST remove them
-        //# from the count of bytes in flight.
-        Level::Initial => handshake.initial.take(),
-        Level::Handshake => handshake.handshake.take(),
-        Level::ZeroRtt | Level::OneRtt => None,
-    };
-    if space.is_none() {
+    if !handshake.discard(level) {
         return;
     }
     if let Some(path) = paths.get_mut(crate::PathId::ZERO) {

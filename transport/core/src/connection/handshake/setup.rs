@@ -4,7 +4,7 @@ use crate::connection::ack_frequency::AckFrequencies;
 use crate::connection::control::ControlFrames;
 use crate::connection::events::EventQueue;
 use crate::connection::handshake::key_update::TrafficKeys;
-use crate::connection::handshake::zero_rtt::{Resumption, ZeroRtt};
+use crate::connection::handshake::zero_rtt::Resumption;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::memory::Memory;
 use crate::connection::new_token::{NewTokens, TokenSource};
@@ -12,17 +12,16 @@ use crate::connection::observe::Observer;
 use crate::connection::paths::preferred::preferred_address;
 use crate::connection::send::transmit_queue::TransmitQueue;
 use crate::connection::{Activity, Connection, Peer, Role, SchedulerSlot, TransportConfig};
-use crate::crypto::initial::initial_keys;
 use crate::crypto::replay::ReplayGuard;
 use crate::crypto::session::{ClientTls, EarlyData as Choice, ServerTls, Session, TlsConfigError};
 use crate::datagram::Datagrams;
-use crate::handshake::crypto_stream::CryptoStream;
+use crate::handshake::Handshake;
 use crate::handshake::hello::{Attempt, Hello};
+use crate::handshake::ids::HandshakeIds;
 use crate::handshake::negotiation::Negotiation;
 use crate::handshake::parameters::SeenIds;
-use crate::handshake::tls::Tls;
-use crate::handshake::undecryptable::UndecryptablePackets;
-use crate::handshake::{Handshake, HandshakeIds, HandshakeSpace, LevelKeys, PendingSecrets};
+use crate::handshake::zero_rtt::ZeroRtt;
+
 use crate::memory::{MemoryAccount, MemoryQuota};
 use crate::path::amplification::Amplification;
 use crate::path::local_ids::{IdSource, LocalIds};
@@ -136,7 +135,7 @@ impl Connection {
             deadline,
             negotiation,
         );
-        handshake.attempt = Some(Box::new(Attempt { tls: tls.clone(), server_name: server_name.into() }));
+        handshake.allow_another(Attempt { tls: tls.clone(), server_name: server_name.into() });
         let mut connection = Self::assemble(Role::Client, config, setup, ids, handshake);
         connection.zero_rtt = early_data;
         connection.streams.begin_with_credit(credit);
@@ -153,7 +152,7 @@ impl Connection {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
         //# The client MUST include the token in all Initial packets it sends, unless a Retry replaces the
         //# token with a newer one
-        self.handshake.token = token;
+        self.handshake.present_token(token);
     }
 
     /// A server's connection to the client that opened it so.
@@ -212,7 +211,7 @@ impl Connection {
             negotiation,
         );
         if handshake.negotiation.awaits_hello() {
-            handshake.hello = Some(Box::new(Hello::new(parameters)));
+            handshake.await_hello(Box::new(Hello::new(parameters)));
         }
         let mut connection = Self::assemble(Role::Server, config, setup, incoming.ids, handshake);
         connection.streams.begin_with_credit(credit);
@@ -350,29 +349,10 @@ pub(in crate::connection) fn first_handshake(
         // The client's own choice of a destination leads here too (RFC 9000 §7.2).
         Role::Server => HandshakeIds::new(local, source, vec![destination]),
     };
-    let (seal, open) = initial_keys(negotiation.current(), &destination, role);
-    let mut initial = Box::new(HandshakeSpace::new(Level::Initial));
-    initial.keys = Some(LevelKeys { seal, open });
-    Handshake {
-        session: Tls::Session(session),
-        ids,
-        undecryptable: UndecryptablePackets::default(),
-        initial: Some(initial),
-        handshake: Some(Box::new(HandshakeSpace::new(Level::Handshake))),
-        post: CryptoStream::new(Level::OneRtt),
-        secrets: PendingSecrets::default(),
-        seen: SeenIds {
-            original_destination: destination,
-            peer_source: ConnectionId::EMPTY,
-            retry_source: None,
-        },
-        negotiation,
-        hello: None,
-        attempt: None,
-        token: Bytes::new(),
-        repetitions: 0,
-        deadline,
-    }
+    let mut handshake = Handshake::new(session, ids, SeenIds::new(destination), negotiation, deadline);
+    let keys = handshake.initial_keys_of(role, handshake.version());
+    handshake.install(Level::Initial, keys);
+    handshake
 }
 
 fn first_path(role: Role, config: &TransportConfig, setup: &mut ConnectionSetup) -> Path {

@@ -3,12 +3,12 @@
 use crate::PathId;
 use crate::connection::activity::Activity;
 use crate::connection::frame_owners::frame_owners;
-use crate::connection::handshake::zero_rtt::ZeroRtt;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::send::scheduler_slot::SchedulerSlot;
 use crate::connection::{Connection, Event, PathEvent};
 use crate::datagram::Datagrams;
 use crate::error::ConnectionError;
+use crate::handshake::zero_rtt::ZeroRtt;
 use crate::path::paths::Paths;
 use crate::stream::Streams;
 use crate::time::Instant;
@@ -65,8 +65,7 @@ impl AttemptProgress<'_> {
     /// Returns true if the server is known to have completed the handshake: it said so, or acknowledged a 1-RTT packet
     /// (RFC 9001 §4.1.2), which a path that was validated beside the first shows too.
     pub fn is_completed_by_peer(&self) -> bool {
-        let first_one_rtt = self.zero_rtt.first_one_rtt;
-        let acknowledged = |number: u64, id: PathId| id != PathId::ZERO || number >= first_one_rtt;
+        let acknowledged = |number: u64, id: PathId| id != PathId::ZERO || self.zero_rtt.is_one_rtt(number);
         self.lifecycle == Lifecycle::Confirmed
             || self.lifecycle == Lifecycle::Connected
                 && self.paths.all().any(|path| {
@@ -100,14 +99,14 @@ impl Connection {
 
     /// Ends the handshake with an error at `until` if it takes so long, whatever the configuration says.
     pub(crate) fn limit_handshake(&mut self, until: Instant) {
-        self.handshake.deadline = self.handshake.deadline.min(until);
+        self.handshake.limit(until);
     }
 
     /// Sends the last flight of the handshake once more, without waiting for a probe timeout that backed off, and which
     /// counts from here on (RFC 9002 §6.2.1).
     pub(crate) fn repeat_flight(&mut self) {
         if matches!(self.lifecycle, Lifecycle::Handshaking | Lifecycle::Connected) {
-            let spaces = self.handshake.spaces().filter(|(_, space)| space.keys.is_some());
+            let spaces = self.handshake.spaces().filter(|(_, space)| space.has_keys());
             spaces.for_each(|(_, space)| space.repeat());
         }
     }

@@ -7,10 +7,8 @@ use crate::connection::handshake::setup::{
     FirstIds, InitialIds, LocalParameters, client_parameters, first_handshake,
 };
 use crate::connection::{Connection, Role};
-use crate::crypto::initial::initial_keys;
 use crate::crypto::session::Session;
 use crate::error::{ConnectionError, Dropped, ErrorCode, PacketError, TransportError};
-use crate::handshake::LevelKeys;
 use crate::handshake::hello::Hello;
 use crate::handshake::negotiation::{Negotiation, Refusal};
 use crate::time::Instant;
@@ -55,11 +53,11 @@ impl HandshakeDriver<'_> {
     /// Gives TLS the next CRYPTO bytes of `level`. A server that may choose the version sees the whole ClientHello first,
     /// since TLS answers at once.
     pub fn provide(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError> {
-        let Some(mut hello) = self.handshake.hello.take_if(|_| level == Level::Initial) else {
+        let Some(mut hello) = self.handshake.take_hello(level) else {
             return self.handshake.session.provide(level, data);
         };
         if hello.push(data) == Extent::Partial {
-            self.handshake.hello = Some(hello);
+            self.handshake.await_hello(hello);
             return Ok(());
         }
         self.choose_version(&hello)?;
@@ -86,9 +84,8 @@ impl HandshakeDriver<'_> {
             .and_then(|()| session.bind_tickets(self.handshake.negotiation.current()));
         set.map_err(|error| ErrorCode::INTERNAL_ERROR.because(error.to_string()))?;
         let keys = self.handshake.initial_keys_of(self.role, self.handshake.version());
-        if let Some(space) = self.handshake.initial.as_mut() {
-            // RFC 9369 §4.1: until the client follows, its Initial packets are of the original version.
-            space.former = space.keys.replace(keys).map(|keys| (original, keys.open));
+        if let Some(space) = self.handshake.space(Level::Initial) {
+            space.change_version(original, keys);
         }
         Ok(())
     }
@@ -105,7 +102,7 @@ impl HandshakeDriver<'_> {
             //# A client MUST discard any Version Negotiation packet if it has received and successfully
             //# processed any other packet, including an earlier Version Negotiation packet
             || self.handshake.ids.is_remote_final()
-            || self.handshake.seen.retry_source.is_some()
+            || self.handshake.seen.has_retry()
             || source != self.handshake.ids.remote();
         if unexpected {
             return Err(Dropped::Unexpected.into());
@@ -122,7 +119,7 @@ impl HandshakeDriver<'_> {
 
     /// A second attempt in another version. To the application it is the same connection.
     fn begin_again(&mut self, negotiation: Negotiation, now: Instant) -> Result<(), PacketError> {
-        let attempt = self.handshake.attempt.take().ok_or(Dropped::Unexpected)?;
+        let attempt = self.handshake.take_attempt().ok_or(Dropped::Unexpected)?;
         let destination = ConnectionId::random(self.rng.get(), self.handshake.ids.remote().len());
         let local = self.handshake.ids.local;
         let own = LocalParameters { config: self.config, id: local, max_data: self.streams.credit_limit() };
@@ -130,10 +127,8 @@ impl HandshakeDriver<'_> {
         let session = Session::client(&attempt.tls, &attempt.server_name, &encoded)
             .map_err(|error| ErrorCode::INTERNAL_ERROR.because(error.to_string()))?;
         let ids = FirstIds { local, initial: InitialIds { destination, source: ConnectionId::EMPTY } };
-        let deadline = self.handshake.deadline;
-        let undecryptable = std::mem::take(&mut self.handshake.undecryptable);
-        *self.handshake = first_handshake(self.role, session, ids, deadline, negotiation);
-        self.handshake.undecryptable = undecryptable;
+        let deadline = self.handshake.deadline();
+        self.handshake.begin_again(first_handshake(self.role, session, ids, deadline, negotiation));
         self.begin_again_without_zero_rtt(now);
         if let Some(path) = self.paths.get_mut(crate::PathId::ZERO) {
             path.on_answer();
@@ -156,7 +151,7 @@ impl HandshakeDriver<'_> {
             || self.handshake.ids.is_remote_final()
             //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
             //# A client MUST accept and process at most one Retry packet for each connection attempt
-            || self.handshake.seen.retry_source.is_some()
+            || self.handshake.seen.has_retry()
             || token.is_empty()
             //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
             //# A client MUST discard a Retry packet that contains a Source Connection ID field that is
@@ -170,47 +165,11 @@ impl HandshakeDriver<'_> {
         //# Section 5.8 of [QUIC-TLS]
         crate::crypto::retry::verify(
             self.handshake.version(),
-            &self.handshake.seen.original_destination,
+            &self.handshake.seen.original_destination(),
             packet,
         )?;
-        self.handshake.seen.retry_source = Some(source);
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.2
-        //# This token MUST be repeated by the client in all Initial packets it sends for that connection
-        //# after it receives the Retry packet.
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
-        //= type=implication
-        //= reason=The token of a Retry stays in the handshake; only those of NEW_TOKEN frames are told to the
-        //= reason=endpoint, which keeps them.
-        //# The client MUST NOT use the token provided in a Retry for future connections
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
-        //# In comparison, a token obtained in a Retry packet MUST be used immediately during the connection
-        //# attempt and cannot be used in subsequent connection attempts.
-        self.handshake.token = token;
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
-        //# A client MUST change the Destination Connection ID it uses for sending packets in response to only
-        //# the first received Initial or Retry packet
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
-        //# The client MUST use the value from the Source Connection ID field of the Retry packet in the
-        //# Destination Connection ID field of subsequent packets that it sends.
-        self.handshake.ids.redirect(source);
-        let (seal, open) = initial_keys(self.handshake.version(), &source, self.role);
-        if let Some(space) = self.handshake.initial.as_mut() {
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.3
-            //# A client MUST NOT reset the packet number for any packet number space after processing a Retry
-            //# packet
-            // Packet numbers go on; what was in flight is neither lost nor acknowledged (RFC 9002 §6.3).
-            let _unresolved = space.sent.drain_all();
-            space.keys = Some(LevelKeys { seal, open });
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
-            //= type=implication
-            //= reason=The connection ID of this endpoint is set once, when the connection begins.
-            //# The client MUST NOT change the Source Connection ID because the server could include the
-            //# connection ID as part of its token validation logic; see Section 8.1.4.
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.3
-            //# A client MUST use the same cryptographic handshake message it included in this packet
-            space.crypto.repeat();
-        }
-        frame_owners!(self, *self.lifecycle).repeat_zero_rtt(now);
+        self.handshake.on_retry(self.role, source, token);
+        frame_owners!(self).repeat_zero_rtt(now);
         Ok(())
     }
 }

@@ -7,7 +7,6 @@ use crate::connection::TransportConfig;
 use crate::connection::control::ControlFrames;
 use crate::connection::events::EventQueue;
 use crate::connection::handshake::key_update::TrafficKeys;
-use crate::connection::handshake::zero_rtt::ZeroRtt;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::observe::Observer;
 use crate::connection::send::scheduler_slot::SchedulerSlot;
@@ -24,7 +23,6 @@ pub(in crate::connection) struct PathMaintenance<'a> {
     pub config: &'a TransportConfig,
     pub lifecycle: Lifecycle,
     pub handshake: &'a mut Handshake,
-    pub zero_rtt: &'a mut ZeroRtt,
     pub keys: &'a mut TrafficKeys,
     pub peer: &'a Peer,
     pub paths: &'a mut Paths,
@@ -45,7 +43,6 @@ impl Connection {
             config: &self.config,
             lifecycle: self.lifecycle,
             handshake: &mut self.handshake,
-            zero_rtt: &mut self.zero_rtt,
             keys: &mut self.keys,
             peer: &self.peer,
             paths: &mut self.paths,

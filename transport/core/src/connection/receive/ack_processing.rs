@@ -6,6 +6,7 @@ use crate::connection::Event;
 use crate::connection::PathEvent;
 use crate::connection::Role;
 use crate::connection::frame_owners::frame_owners;
+use crate::connection::lifecycle::Lifecycle;
 use crate::connection::loss_recovery::LossRecovery;
 use crate::connection::receive::violation;
 use crate::error::TransportError;
@@ -77,7 +78,7 @@ impl LossRecovery<'_> {
         }
         self.settle_sizes(of, &acknowledged, now);
         for packet in &acknowledged.packets {
-            frame_owners!(self).on_packet_acknowledged(of, packet, now);
+            self.on_packet_acknowledged(of, packet, now);
             if let Some(keys) = self.keys.current_mut() {
                 keys.on_acknowledged(of, packet.number);
             }
@@ -171,6 +172,15 @@ impl LossRecovery<'_> {
         }
     }
 
+    /// `packet`, sent on path `on`, was acknowledged. Until the handshake is confirmed another connection may take the place of
+    /// a client's and send the content again, for the acknowledgement of another confirms the handshake (RFC 9001 §4.1.2).
+    fn on_packet_acknowledged(&mut self, on: PathId, packet: &SentPacket, now: Instant) {
+        let is_unconfirmed = matches!(self.lifecycle, Lifecycle::Handshaking | Lifecycle::Connected);
+        let may_be_replaced = self.role == Role::Client && is_unconfirmed;
+        let deferred = may_be_replaced.then_some(&mut *self.zero_rtt);
+        frame_owners!(self).on_packet_acknowledged(on, packet, deferred, now);
+    }
+
     /// An acknowledgement in an Initial or Handshake packet.
     pub(in crate::connection) fn on_long_ack(
         &mut self,
@@ -200,7 +210,7 @@ impl LossRecovery<'_> {
             );
         }
         for packet in &acknowledged.packets {
-            frame_owners!(self).on_packet_acknowledged(PathId::ZERO, packet, now);
+            self.on_packet_acknowledged(PathId::ZERO, packet, now);
         }
         self.detect_long_lost(level, now);
         self.observer.on_metrics(PathId::ZERO, self.paths, now);

@@ -121,7 +121,7 @@ impl Connection {
         //= https://www.rfc-editor.org/rfc/rfc10069#section-2.3
         //# Endpoints MUST still process ACK frames that acknowledge 0-RTT packets or 1-RTT packets
         let of = ack.path.unwrap_or(PathId::ZERO);
-        let one_rtt = of != PathId::ZERO || ack.largest >= self.zero_rtt.first_one_rtt;
+        let one_rtt = of != PathId::ZERO || self.zero_rtt.is_one_rtt(ack.largest);
         if self.role == Role::Client && !self.lifecycle.is_confirmed() && one_rtt {
             // RFC 9001 §4.1.2: an acknowledged 1-RTT packet confirms the handshake too; a 0-RTT packet does not.
             self.handshake_driver().confirm();

@@ -256,7 +256,7 @@ impl Connection {
         if self.role == Role::Client && has_token {
             return Err(Dropped::Unexpected.into());
         }
-        let has_keys = self.handshake.space(level).map(|space| space.keys.is_some());
+        let has_keys = self.handshake.space(level).map(|space| space.has_keys());
         if has_keys == Some(false) {
             self.handshake.undecryptable.keep(packet, tuple, ecn)?;
             return Ok(None);

@@ -25,7 +25,7 @@ impl Sender<'_> {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-10.2.3
         //# After the handshake is confirmed (see Section 4.1.2 of [QUIC-TLS]), an endpoint MUST send any
         //# CONNECTION_CLOSE frames in a 1-RTT packet
-        if self.keys.are_installed() && self.handshake.handshake.is_none() {
+        if self.keys.are_installed() && !self.handshake.has_handshake_space() {
             return self.send_short_close(frame, now);
         }
         let mut datagram = Vec::new();
@@ -103,13 +103,15 @@ impl Sender<'_> {
     fn append_long_close(&mut self, datagram: &mut Vec<u8>, level: Level, close: &Frame, now: Instant) {
         let ids = (self.handshake.ids.remote(), self.handshake.ids.local);
         let (version, role) = (self.handshake.version(), self.role);
-        let token = self.handshake.token.clone();
+        let token = self.handshake.token().clone();
         let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
         if path.route.amplification.allowance() < MINIMUM_DATAGRAM {
             return;
         }
         let Some(space) = self.handshake.space(level) else { return };
-        let Some(keys) = &space.keys else { return };
+        if !space.has_keys() {
+            return;
+        }
         let number = space.sent.next_number(self.rng.get());
         let (kind, token) = match level {
             Level::Initial => (LongKind::Initial, token.as_ref()),
@@ -137,7 +139,8 @@ impl Sender<'_> {
             };
             tracer.record(now, &TraceEvent::PacketSent(packet));
         }
-        keys.seal.seal(datagram, start, &layout, PathId::ZERO, number);
+        let Some(key) = space.sealer() else { return datagram.truncate(start) };
+        key.seal(datagram, start, &layout, PathId::ZERO, number);
         if let Some(path) = self.paths.get_mut(PathId::ZERO) {
             path.route.amplification.on_sent(datagram.len() - start);
         }

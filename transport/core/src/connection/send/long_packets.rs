@@ -4,7 +4,7 @@ use crate::PathId;
 use crate::connection::handshake::discard_space;
 use crate::connection::send::Sender;
 use crate::connection::{Role, Transmit};
-use crate::handshake::HandshakeSpace;
+use crate::handshake::space::HandshakeSpace;
 use crate::path::route::MINIMUM_DATAGRAM;
 use crate::recovery::ecn::Ecn;
 use crate::recovery::sent_packet::{PacketClass, SentPacket};
@@ -102,7 +102,7 @@ impl Sender<'_> {
     ) -> Option<EarlyPacket> {
         let ids = (self.handshake.ids.remote(), self.handshake.ids.local);
         let version = self.handshake.version();
-        let token = self.handshake.token.clone();
+        let token = self.handshake.token().clone();
         let in_flight = self.handshake.in_flight();
         let has_room = self
             .paths
@@ -113,7 +113,7 @@ impl Sender<'_> {
         //= https://www.rfc-editor.org/rfc/rfc9002#section-7
         //# An endpoint MUST NOT send a packet if it would cause bytes_in_flight (see Appendix B.2) to be larger
         //# than the congestion window, unless the packet is sent on a PTO timer expiration
-        let may_carry = match has_room || space.probes_due > 0 {
+        let may_carry = match has_room || space.is_probed() {
             true => MayCarry::Everything,
             false if space.received.ack_due(now) => MayCarry::Acknowledgement,
             false => return None,
@@ -229,20 +229,15 @@ impl Sender<'_> {
         self.grease(&mut body);
         self.trace_long(&packet, &layout, &body, now);
         let Some(space) = self.handshake.space(packet.level) else { return };
-        let Some(keys) = &space.keys else { return };
-        keys.seal.seal(&mut body, 0, &layout, PathId::ZERO, packet.number);
-        // A client's first Handshake packet may be a bare acknowledgement. Its probe timeout runs all the same, or a server
-        // that is not allowed to send waits for ever (RFC 9002 §6.2.2.1).
-        if packet.eliciting || space.last_eliciting.is_none() {
-            space.last_eliciting = Some(now);
-        }
+        let Some(key) = space.sealer() else { return };
+        key.seal(&mut body, 0, &layout, PathId::ZERO, packet.number);
         let class = if packet.eliciting { PacketClass::AckEliciting } else { PacketClass::InFlight };
         let sent = SentPacket {
             tokens: packet.tokens,
             ecn: packet.ecn,
             ..SentPacket::new(packet.number, now, body.len(), class)
         };
-        space.sent.on_sent(sent);
+        space.on_sent(sent);
         for (kind, size) in &packet.frames {
             self.observer.count_sent(PathId::ZERO, kind, *size);
         }
@@ -295,18 +290,12 @@ fn write_early_frames(
     if packet.may_carry == MayCarry::Acknowledgement {
         return;
     }
-    if space.probes_due > 0 && !space.crypto.has_pending() {
-        // All that is to be said fitted into the first probe: the second one says it again.
-        space.crypto.repeat();
-    }
+    let is_probe = space.take_probe();
     while let Some((frame, token)) = space.crypto.next_frame(room(bytes)) {
         packet.put(&frame, bytes);
         packet.tokens.push(token);
     }
-    if space.probes_due > 0 {
-        space.probes_due -= 1;
-        if !packet.eliciting && room(bytes) > 0 {
-            packet.put(&Frame::Ping, bytes);
-        }
+    if is_probe && !packet.eliciting && room(bytes) > 0 {
+        packet.put(&Frame::Ping, bytes);
     }
 }

@@ -22,7 +22,6 @@ use crate::connection::close::Closing;
 use crate::connection::control::ControlFrames;
 use crate::connection::frame_owners::frame_owners;
 use crate::connection::handshake::key_update::TrafficKeys;
-use crate::connection::handshake::zero_rtt::ZeroRtt;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::observe::Observer;
 use crate::connection::paths::path_use::id_reserve;
@@ -35,6 +34,7 @@ use crate::connection::send::transmit_queue::TransmitQueue;
 use crate::connection::{Connection, Peer, Role, Transmit, TransportConfig};
 use crate::datagram::Datagrams;
 use crate::handshake::Handshake;
+use crate::handshake::zero_rtt::ZeroRtt;
 use crate::path::paths::Paths;
 use crate::recovery::sent_packet::{PacketClass, SentPacket};
 use crate::recovery_token::RecoveryToken;
@@ -364,7 +364,7 @@ impl Sender<'_> {
 
     fn may_seal(&self, level: Level) -> bool {
         match level {
-            Level::ZeroRtt => self.zero_rtt.seal.is_some(),
+            Level::ZeroRtt => self.zero_rtt.sealer().is_some(),
             _ => self.keys.current().is_some_and(|keys| !keys.is_spent()),
         }
     }
@@ -375,7 +375,7 @@ impl Sender<'_> {
             if let Some(keys) = self.keys.current_mut() {
                 keys.seal(&mut builder.bytes, start, layout, builder.path, number);
             }
-        } else if let Some(key) = &self.zero_rtt.seal {
+        } else if let Some(key) = self.zero_rtt.sealer() {
             patch_length(&mut builder.bytes, layout, start, TAG);
             key.seal(&mut builder.bytes, start, layout, builder.path, number);
         }

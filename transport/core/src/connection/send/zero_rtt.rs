@@ -2,6 +2,7 @@
 
 use crate::PathId;
 use crate::connection::Role;
+use crate::connection::lifecycle::Lifecycle;
 use crate::connection::send::Sender;
 use crate::connection::send::packet_builder::{PacketForm, PacketStart};
 use crate::connection::send::transmission_round::TransmissionRound;
@@ -14,9 +15,11 @@ impl Sender<'_> {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
         //# When sending frames in 0-RTT packets, a client MUST only use remembered transport parameters;
         //# importantly
-        let client = self.zero_rtt.seal.is_some() && !self.peer.is_known();
-        let server =
-            self.role == Role::Server && self.keys.are_installed() && self.zero_rtt.is_usable(self.lifecycle);
+        let client = self.zero_rtt.sealer().is_some() && !self.peer.is_known();
+        let server = self.role == Role::Server
+            && self.keys.are_installed()
+            && self.lifecycle == Lifecycle::Handshaking
+            && self.zero_rtt.is_in_use();
         client || server
     }
 
@@ -32,7 +35,7 @@ impl Sender<'_> {
 
     /// Returns the number, destination and form of the next 0-RTT packet.
     pub(in crate::connection) fn next_zero_rtt_packet(&mut self) -> Option<PacketStart> {
-        self.zero_rtt.seal.as_ref()?;
+        self.zero_rtt.sealer()?;
         let version = self.handshake.negotiation.original();
         let path = self.paths.get_mut(PathId::ZERO)?;
         Some(PacketStart {

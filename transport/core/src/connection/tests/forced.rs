@@ -58,8 +58,8 @@ impl Connection {
         }
         patch_length(&mut bytes, &layout, 0, TAG);
         bytes[0] |= bits;
-        let keys = space.keys.as_ref().expect("the level has keys");
-        keys.seal.seal(&mut bytes, 0, &layout, PathId::ZERO, number);
+        let key = space.sealer().expect("the level has keys");
+        key.seal(&mut bytes, 0, &layout, PathId::ZERO, number);
         self.force_bytes(bytes);
     }
 

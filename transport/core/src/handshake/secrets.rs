@@ -1,0 +1,54 @@
+//! Secrets of TLS until keys are made of them.
+
+use crate::crypto::keys::Suite;
+use crate::crypto::session::Secret;
+use crate::wire::level::Level;
+
+/// Secrets that wait for their counterpart: TLS gives out those for reading and for writing at different times.
+#[derive(Debug, Default)]
+pub struct PendingSecrets {
+    read: Vec<(Level, Suite, Secret)>,
+    write: Vec<(Level, Suite, Secret)>,
+}
+
+impl PendingSecrets {
+    /// Keeps a secret for reading.
+    pub fn store_read(&mut self, level: Level, suite: Suite, secret: Secret) {
+        self.read.push((level, suite, secret));
+    }
+
+    /// Keeps a secret for writing.
+    pub fn store_write(&mut self, level: Level, suite: Suite, secret: Secret) {
+        self.write.push((level, suite, secret));
+    }
+
+    /// The secrets of `level`, for reading and for writing, once both are there.
+    pub fn take_pair(&mut self, level: Level) -> Option<(Suite, Secret, Secret)> {
+        let read = self.read.iter().position(|entry| entry.0 == level)?;
+        let write = self.write.iter().position(|entry| entry.0 == level)?;
+        let (_, suite, read) = self.read.swap_remove(read);
+        let (_, _, write) = self.write.swap_remove(write);
+        Some((suite, read, write))
+    }
+
+    /// Forgets all of them, and the room that they took.
+    pub fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The secret of `level` for reading, once it is there.
+    pub fn take_read(&mut self, level: Level) -> Option<(Suite, Secret)> {
+        take(&mut self.read, level)
+    }
+
+    /// The secret of `level` for writing, once it is there.
+    pub fn take_write(&mut self, level: Level) -> Option<(Suite, Secret)> {
+        take(&mut self.write, level)
+    }
+}
+
+fn take(secrets: &mut Vec<(Level, Suite, Secret)>, level: Level) -> Option<(Suite, Secret)> {
+    let index = secrets.iter().position(|entry| entry.0 == level)?;
+    let (_, suite, secret) = secrets.swap_remove(index);
+    Some((suite, secret))
+}
