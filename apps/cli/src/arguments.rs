@@ -16,6 +16,8 @@ use crate::commands::run::RunArguments;
 use crate::commands::serve::ServeArguments;
 #[cfg(target_os = "linux")]
 use crate::commands::tunnel::TunnelArguments;
+#[cfg(target_os = "linux")]
+use crate::commands::up::{DownArguments, UpArguments};
 #[cfg(feature = "video")]
 use crate::commands::video::VideoArguments;
 use crate::failure::{Exit, Failure};
@@ -69,6 +71,12 @@ pub(crate) enum Command {
     /// Carry IP packets over all channels to a gateway
     #[cfg(target_os = "linux")]
     Tunnel(Box<TunnelArguments>),
+    /// Bring up a tunnel for this machine from one file, and leave the system as it was at the end
+    #[cfg(target_os = "linux")]
+    Up(UpArguments),
+    /// End such a tunnel, and undo what it left if it was killed
+    #[cfg(target_os = "linux")]
+    Down(DownArguments),
     /// The first process of such a network; nothing to call by hand
     #[cfg(target_os = "linux")]
     #[command(hide = true)]

@@ -1,4 +1,4 @@
-//! The hvq command: serve, get, gateway, proxy, emulate, run, tunnel, demo, lab, video, decode.
+//! The hvq command: serve, get, gateway, proxy, emulate, run, tunnel, up, down, demo, lab, video, decode.
 //!
 //! A failure is told in one line on standard error, `hvq: …` with its causes, and by the exit code:
 //!
@@ -55,6 +55,10 @@ fn start(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         #[cfg(target_os = "linux")]
         Command::Tunnel(tunnel) => commands::tunnel::run(&tunnel, console),
         #[cfg(target_os = "linux")]
+        Command::Up(up) => commands::up::run(&up, console).map(|()| ExitCode::SUCCESS),
+        #[cfg(target_os = "linux")]
+        Command::Down(down) => commands::up::down(&down, console).map(|()| ExitCode::SUCCESS),
+        #[cfg(target_os = "linux")]
         Command::Lab(lab) => {
             commands::lab::prepare(&lab)?;
             perform(Command::Lab(lab), console).map(|()| ExitCode::SUCCESS)
@@ -83,7 +87,7 @@ fn perform(command: Command, console: Console) -> Result<(), Failure> {
             Command::Completions(completions) => commands::manual::complete(&completions),
             Command::Manual(manual) => commands::manual::manual(&manual),
             #[cfg(target_os = "linux")]
-            Command::Run(_) | Command::Inside(_) | Command::Tunnel(_) => {
+            Command::Run(_) | Command::Inside(_) | Command::Tunnel(_) | Command::Up(_) | Command::Down(_) => {
                 unreachable!("these have no runtime")
             }
         }

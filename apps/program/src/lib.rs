@@ -7,6 +7,7 @@
 pub mod arguments;
 pub mod channels;
 pub mod client;
+pub mod configuration;
 #[cfg(unix)]
 pub mod control;
 pub mod descriptors;

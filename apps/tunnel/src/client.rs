@@ -157,8 +157,8 @@ impl Client {
     }
 
     /// Carries packets between the tunnel and `device` until one of them ends; returns why.
-    pub async fn run(mut self, device: AsyncDevice) -> ClientError {
-        let device = Arc::new(device);
+    pub async fn run(mut self, device: impl Into<Arc<AsyncDevice>>) -> ClientError {
+        let device = device.into();
         let mut lane = self.requests.take().map(|requests| {
             let behind = device.clone();
             let output: Output = Arc::new(move |packet: &[u8]| hand(&behind, packet));

@@ -17,7 +17,7 @@ use hvq_program::path_choice::PathChoice;
 use hvq_program::paths::destination;
 use hvq_program::signals::{Request, Signals};
 use std::ffi::{OsStr, OsString};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -39,6 +39,8 @@ pub struct Tunnel {
     pub lane: TcpLane,
     /// The source of packets.
     pub packets: Packets,
+    /// The addresses of the server; if there are none, its name is resolved.
+    pub servers: Vec<SocketAddr>,
 }
 
 /// The source of packets.
@@ -120,10 +122,17 @@ impl Tunnel {
         Ok(code)
     }
 
-    async fn open(&self, console: Console) -> Result<(Endpoint, Client, Option<ControlSocket>), Failure> {
+    /// Connects to the server, and asks it for a tunnel.
+    pub(crate) async fn open(
+        &self,
+        console: Console,
+    ) -> Result<(Endpoint, Client, Option<ControlSocket>), Failure> {
         let target = &self.target;
         let endpoint = Endpoint::client(&[])?;
-        let approach = target.approach(&self.paths).await?;
+        let approach = match self.servers.is_empty() {
+            true => target.approach(&self.paths).await?,
+            false => target.approach_known(&self.paths, &self.servers).await?,
+        };
         let named = approach.destinations.iter().flat_map(|found| &found.paths);
         named.for_each(|path| console.detail(|| format!("* {}", destination(path))));
         // A request for a tunnel does no harm twice: what the first obtained ends with its connection.

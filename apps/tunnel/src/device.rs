@@ -29,7 +29,8 @@ impl AsyncDevice {
     /// # Errors
     /// The device is gone.
     pub async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.device.async_io(Interest::READABLE, |device| device.receive(buffer)).await
+        // A device that somebody removes has an error and nothing else.
+        self.device.async_io(Interest::READABLE | Interest::ERROR, |device| device.receive(buffer)).await
     }
 
     /// Hands a packet to the namespace; the kernel takes it at once or not at all.

@@ -30,6 +30,7 @@ pub mod prefix;
 pub mod server;
 mod session;
 mod too_big;
+pub mod up;
 
 pub use client::{Client, ClientError};
 pub use device::AsyncDevice;

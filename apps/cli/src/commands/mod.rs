@@ -16,5 +16,7 @@ pub(crate) mod run;
 pub(crate) mod serve;
 #[cfg(target_os = "linux")]
 pub(crate) mod tunnel;
+#[cfg(target_os = "linux")]
+pub(crate) mod up;
 #[cfg(feature = "video")]
 pub(crate) mod video;

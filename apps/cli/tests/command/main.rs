@@ -25,5 +25,7 @@ mod networks;
 mod restart;
 mod support;
 mod transfers;
+#[cfg(target_os = "linux")]
+mod up;
 #[cfg(feature = "video")]
 mod video;

@@ -91,6 +91,13 @@ impl Running {
         self.child.id()
     }
 
+    /// Waits for the next line that it prints.
+    pub fn next_line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line
+    }
+
     /// Presses Ctrl-C.
     #[cfg(unix)]
     pub fn interrupt(&self) {

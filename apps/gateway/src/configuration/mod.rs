@@ -1,7 +1,6 @@
 //! The configuration of a gateway: a file of TOML, and what flags and environment say instead.
 
 mod certificates;
-mod error;
 mod file;
 mod holder;
 mod hosts;
@@ -15,8 +14,8 @@ mod tcp;
 mod tests;
 mod values;
 
-pub use error::ConfigError;
 pub use file::{HostHeader, Underscores};
+pub use hvq_program::configuration::ConfigError;
 pub use names::{OriginUrl, Pattern, Protocol};
 pub use quic_lb::{Hex, QuicLbOverrides};
 pub use values::{Size, Time};

@@ -1,20 +1,8 @@
 //! Values that a configuration writes as text.
 
-use serde::{Deserialize, Deserializer, de};
-use std::fmt;
+pub(super) use hvq_program::configuration::Text;
 use std::str::FromStr;
 use std::time::Duration;
-
-/// A value that is written as text, so that what is wrong with it is said at its place in the file.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Text<T>(pub(super) T);
-
-impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Text<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map(Self).map_err(|error: T::Err| de::Error::custom(error))
-    }
-}
 
 /// A time or a size above zero: with none of it nothing would be served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

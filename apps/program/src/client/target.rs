@@ -3,6 +3,7 @@
 use crate::failure::{Exit, Failure, OrFail};
 use crate::path_choice::{Approach, ApproachError, PathChoice};
 use hvq::DestinationError;
+use std::net::SocketAddr;
 use url::{Host, Url};
 
 /// The target of a fetch: URL and server.
@@ -48,16 +49,16 @@ impl Target {
 
     /// Returns the ways of connections to the host over `paths`.
     pub async fn approach(&self, paths: &PathChoice) -> Result<Approach, Failure> {
-        let found = paths.toward(&self.host, self.port).await;
-        found.map_err(|error| {
-            let exit = match &error {
-                ApproachError::Destination(DestinationError::Version { .. }) => Exit::Usage,
-                ApproachError::Destination(DestinationError::Resolve { .. }) | ApproachError::NoLink(_) => {
-                    Exit::Connection
-                }
-            };
-            Failure::new(exit, error.to_string())
-        })
+        paths.toward(&self.host, self.port).await.map_err(unreachable)
+    }
+
+    /// Returns the ways of connections to a host over `paths` that has `addresses`: its name is not resolved.
+    pub async fn approach_known(
+        &self,
+        paths: &PathChoice,
+        addresses: &[SocketAddr],
+    ) -> Result<Approach, Failure> {
+        paths.toward_known(addresses).await.map_err(unreachable)
     }
 
     /// Returns true if one connection serves both.
@@ -75,4 +76,15 @@ impl Target {
         }
         Ok(name)
     }
+}
+
+/// The failure to find a way.
+fn unreachable(error: ApproachError) -> Failure {
+    let exit = match &error {
+        ApproachError::Destination(DestinationError::Version { .. }) => Exit::Usage,
+        ApproachError::Destination(DestinationError::Resolve { .. }) | ApproachError::NoLink(_) => {
+            Exit::Connection
+        }
+    };
+    Failure::new(exit, error.to_string())
 }

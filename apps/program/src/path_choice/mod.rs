@@ -77,8 +77,40 @@ impl PathChoice {
     /// # Errors
     /// See [`ApproachError`].
     pub async fn toward(&self, host: &str, port: u16) -> Result<Approach, ApproachError> {
-        let named: &[PathOptions] = if let Self::Named(paths) = self { paths } else { &[] };
-        let destinations = Destination::resolve(host, port, named).await?;
+        let destinations = Destination::resolve(host, port, self.named()).await?;
+        self.among(destinations).await
+    }
+
+    /// The ways to a host that has `addresses`, in the order in which to try them.
+    ///
+    /// # Errors
+    /// See [`ApproachError`].
+    pub async fn toward_known(&self, addresses: &[SocketAddr]) -> Result<Approach, ApproachError> {
+        let mut destinations: Vec<Destination> = Vec::new();
+        let mut failed = None;
+        for address in addresses {
+            // A path of one version of IP leads to no address of the other.
+            match Destination::resolve(&address.ip().to_string(), address.port(), self.named()).await {
+                Ok(found) => {
+                    let new: Vec<_> =
+                        found.into_iter().filter(|found| !destinations.contains(found)).collect();
+                    destinations.extend(new);
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        match failed {
+            Some(error) if destinations.is_empty() => Err(error.into()),
+            _ => self.among(destinations).await,
+        }
+    }
+
+    fn named(&self) -> &[PathOptions] {
+        if let Self::Named(paths) = self { paths } else { &[] }
+    }
+
+    /// The ways to a host that `destinations` stand for.
+    async fn among(&self, destinations: Vec<Destination>) -> Result<Approach, ApproachError> {
         if matches!(self, Self::Named(_)) {
             return Ok(Approach::plain(destinations));
         }

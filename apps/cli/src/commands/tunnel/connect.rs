@@ -77,6 +77,7 @@ pub(super) fn run(arguments: &ConnectArguments, console: Console) -> Result<Exit
         token,
         lane: super::lane(arguments.no_tcp_lane),
         packets: arguments.packets(),
+        servers: Vec::new(),
     };
     tunnel.run(console).map(ExitCode::from)
 }

@@ -1,6 +1,20 @@
-//! Errors of a configuration, with their places.
+//! Files of settings in TOML: values that are written as text, and errors with their places.
 
+use serde::{Deserialize, Deserializer, de};
+use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
+
+/// A value that is written as text, so that what is wrong with it is said at its place in the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Text<T>(pub T);
+
+impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(|error: T::Err| de::Error::custom(error))
+    }
+}
 
 /// The error of a configuration, with its place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -31,8 +45,8 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// `problem` at `span` of `text`, which is that of `file`.
-    pub(super) fn at(file: &str, text: &str, span: Option<Range<usize>>, problem: impl Into<String>) -> Self {
+    /// Returns the error for `problem` at `span` of `text`, which is that of `file`; without a span, at its first line.
+    pub fn at(file: &str, text: &str, span: Option<Range<usize>>, problem: impl Into<String>) -> Self {
         let start = span.map_or(0, |span| span.start).min(text.len());
         let line = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
         // The parser tells the line too, in several lines.
