@@ -49,7 +49,7 @@ fn number_of(decision: Decision) -> u32 {
         Decision::Accept => HVQ_ADMISSION_ACCEPT,
         Decision::Retry => HVQ_ADMISSION_RETRY,
         Decision::Refuse => HVQ_ADMISSION_REFUSE,
-        Decision::Ignore => HVQ_ADMISSION_IGNORE,
+        Decision::Ignore | Decision::Defer => HVQ_ADMISSION_IGNORE,
     }
 }
 

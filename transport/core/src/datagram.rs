@@ -232,6 +232,14 @@ impl Datagrams {
         self.queue_bytes.min(waiting.saturating_add(self.memory_room))
     }
 
+    /// Bytes of the largest datagram that is queued without another giving way to it; an empty queue takes any that the peer does.
+    pub fn space(&self) -> usize {
+        if self.outgoing.is_empty() {
+            return self.max_size(usize::MAX).unwrap_or(0);
+        }
+        self.most(self.outgoing_bytes).saturating_sub(self.outgoing_bytes).saturating_sub(OVERHEAD)
+    }
+
     /// Returns true if anything waits to be sent.
     pub fn has_waiting(&self) -> bool {
         !self.outgoing.is_empty()

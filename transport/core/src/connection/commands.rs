@@ -4,11 +4,12 @@ use crate::PathId;
 use crate::congestion::Congestion;
 use crate::connection::paths::migration::is_bound_to;
 use crate::connection::{Connection, Role};
+use crate::crypto::session::TlsConfigError;
 use crate::datagram::DatagramError;
 use crate::path::paths::Paths;
 use crate::path::route::FourTuple;
 use crate::stream::streams::{ReadError, ReadOutcome, WriteError};
-use crate::stream::{Direction, StreamId};
+use crate::stream::{Direction, StreamId, StreamLimits};
 use crate::time::Instant;
 use crate::wire::frame::Status;
 use bytes::Bytes;
@@ -125,6 +126,36 @@ impl Connection {
         self.streams.read(id, most)
     }
 
+    /// Takes at most `most` bytes that arrived on a stream, in the order in which they arrived, with their offset (RFC 9000
+    /// §2.2). From the first such read on, [`Self::read`] returns data in that order, too, and does not tell where it belongs.
+    ///
+    /// # Errors
+    /// The stream is not open for receiving, or the peer reset it ([`ReadError`]).
+    pub fn read_unordered(&mut self, id: StreamId, most: usize) -> Result<(u64, ReadOutcome), ReadError> {
+        self.streams.read_unordered(id, most)
+    }
+
+    /// Changes limits of streams: how many the peer may have open at a time, the largest window of the connection, and how much of a
+    /// stream may wait before writing blocks. What the peer was granted before holds; first windows of streams stay as they are.
+    pub fn change_stream_limits(&mut self, change: impl FnOnce(&mut StreamLimits)) {
+        self.streams.change_limits(change);
+    }
+
+    /// Fills `out` with keying material that both ends of the connection, and nobody else, can export with the same `label` and
+    /// `context` (RFC 8446 §7.5).
+    ///
+    /// # Errors
+    /// The handshake is not complete, or a server's TLS does not keep its sessions
+    /// ([`ServerTlsBuilder::exportable`](crate::crypto::session::ServerTlsBuilder::exportable)).
+    pub fn export_keying_material(
+        &self,
+        out: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), TlsConfigError> {
+        self.handshake.session.export_keying_material(out, label, context)
+    }
+
     /// Asks the peer to stop sending on a stream (RFC 9000 §19.5).
     ///
     /// # Errors
@@ -160,6 +191,12 @@ impl Connection {
         let sent = self.datagrams.send(data, priority, deadline);
         self.memory.note(&self.streams, &self.datagrams);
         sent
+    }
+
+    /// Bytes of the largest datagram for which no other one would give way in the queue: at most
+    /// [`Self::max_datagram_size`], which an empty queue takes.
+    pub fn datagram_space(&self) -> usize {
+        self.datagrams.space().min(self.max_datagram_size().unwrap_or(0))
     }
 
     /// The next datagram that arrived.

@@ -15,7 +15,7 @@ impl Connection {
             Lifecycle::Closed => return,
             Lifecycle::Closing(until) | Lifecycle::Draining(until) => {
                 if until <= now {
-                    self.expire();
+                    expire(self);
                 }
                 return;
             }
@@ -24,7 +24,7 @@ impl Connection {
             }
             Lifecycle::Handshaking | Lifecycle::Connected | Lifecycle::Confirmed => {}
         }
-        if self.idle_at().is_some_and(|at| at <= now) {
+        if idle_at(self).is_some_and(|at| at <= now) {
             return self.end_silently(ConnectionError::IdleTimeout);
         }
         self.loss_recovery().run_timers(now);
@@ -44,26 +44,13 @@ impl Connection {
         self.path_maintenance().consider_preferred(now);
     }
 
-    /// The effective idle timeout ends the connection at this instant.
-    fn idle_at(&self) -> Option<Instant> {
-        let least = || self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3;
-        self.activity.idle_at(self.config.idle_timeout, self.peer.parameters().max_idle_timeout, least)
-    }
-
-    fn expire(&mut self) {
-        if self.lifecycle != Lifecycle::Closed {
-            self.lifecycle = self.lifecycle.after(Milestone::Expired);
-            self.events.push(Event::Forgotten);
-        }
-    }
-
     /// Ends the connection without a word to the peer (RFC 9000 §10.1, §10.3.1).
     pub(super) fn end_silently(&mut self, error: ConnectionError) {
         if self.lifecycle.is_open() {
             self.events.push(Event::Closed(error));
         }
         self.queue.clear();
-        self.expire();
+        expire(self);
     }
 
     /// The earliest deadline of all components.
@@ -81,7 +68,7 @@ impl Connection {
             Lifecycle::Handshaking => fold(Some(self.handshake.deadline()), TimerReason::Handshake),
             Lifecycle::Connected | Lifecycle::Confirmed => {}
         }
-        fold(self.idle_at(), TimerReason::Idle);
+        fold(idle_at(self), TimerReason::Idle);
         fold(self.activity.keep_alive_at(self.config.keep_alive), TimerReason::KeepAlive);
         fold(self.keys.discard_at(), TimerReason::KeyDiscard);
         fold(self.zero_rtt.discard_at(), TimerReason::KeyDiscard);
@@ -92,52 +79,62 @@ impl Connection {
             fold(space.sent.loss_time(), TimerReason::LossTime);
             fold(space.received.ack_deadline().filter(|at| *at > now), TimerReason::AckDelay);
         }
-        let path_deadline = self.path_deadline(now);
+        let path_deadline = path_deadline(self, now);
         Deadline::earliest(earliest, path_deadline)
     }
+}
 
-    fn path_deadline(&self, now: Instant) -> Option<Deadline> {
-        let mut earliest = self.paths.deadline();
-        let max_ack_delay = self.peer.max_ack_delay(self.lifecycle);
-        let carries = self.paths.open().any(|path| path.liveness.is_silent())
-            && has_to_carry(&self.streams, &self.datagrams, &self.control, &self.paths);
-        let contact = self.paths.contact();
-        let wants = self.streams.has_sendable() || self.datagrams.has_waiting() || !self.control.is_empty();
-        let mut fold = |at: Option<Instant>, reason: TimerReason| {
-            let next = at.map(|at| Deadline::new(at, reason));
-            earliest = Deadline::earliest(earliest, next);
-        };
-        // RFC 10069 §3.4: there is no open path then.
-        fold(self.paths.lifecycles.forsaken_at(), TimerReason::PathAbandoned);
-        for path in self.paths.all() {
-            // One that is due and found no path (RFC 9000 §8.1) waits for input, not for time.
-            fold(path.received.ack_deadline().filter(|at| *at > now), TimerReason::AckDelay);
-        }
-        for path in self.paths.open() {
-            fold(path.sent.loss_time(), TimerReason::LossTime);
-            fold(path.route.mtu.overdue_at(), TimerReason::LossTime);
-            fold(
-                path.route.validation.deadline(now).map(|deadline| deadline.at),
-                TimerReason::PathValidation,
-            );
-            // Before the handshake is complete nothing keeps a path alive, and a timer for it would never be served.
-            let warm = path.keep_alive_at().filter(|_| self.lifecycle.is_connected());
-            fold(warm, TimerReason::KeepAlive);
-            fold(path.elsewhere.deadline(contact, now), TimerReason::PathValidation);
-            if self.lifecycle.is_confirmed() {
-                fold(path.probe_at(max_ack_delay), TimerReason::ProbeTimeout);
-                fold(self.paths.overdue_at(path, max_ack_delay), TimerReason::Silence);
-                if path.liveness.is_silent() && carries {
-                    fold(self.paths.ask_at(path, max_ack_delay), TimerReason::Silence);
-                }
-            }
-            if wants {
-                fold(
-                    path.route.paced_until(path.route.datagram_size, path.sent.in_flight(), now),
-                    TimerReason::Pacing,
-                );
-            }
-        }
-        earliest
+/// The effective idle timeout ends a connection at this instant.
+fn idle_at(of: &Connection) -> Option<Instant> {
+    let least = || of.paths.longest_probe_timeout(of.peer.max_ack_delay(of.lifecycle)) * 3;
+    of.activity.idle_at(of.config.idle_timeout, of.peer.parameters().max_idle_timeout, least)
+}
+
+fn expire(connection: &mut Connection) {
+    if connection.lifecycle != Lifecycle::Closed {
+        connection.lifecycle = connection.lifecycle.after(Milestone::Expired);
+        connection.events.push(Event::Forgotten);
     }
+}
+
+fn path_deadline(of: &Connection, now: Instant) -> Option<Deadline> {
+    let mut earliest = of.paths.deadline();
+    let max_ack_delay = of.peer.max_ack_delay(of.lifecycle);
+    let carries = of.paths.open().any(|path| path.liveness.is_silent())
+        && has_to_carry(&of.streams, &of.datagrams, &of.control, &of.paths);
+    let contact = of.paths.contact();
+    let wants = of.streams.has_sendable() || of.datagrams.has_waiting() || !of.control.is_empty();
+    let mut fold = |at: Option<Instant>, reason: TimerReason| {
+        let next = at.map(|at| Deadline::new(at, reason));
+        earliest = Deadline::earliest(earliest, next);
+    };
+    // RFC 10069 §3.4: there is no open path then.
+    fold(of.paths.lifecycles.forsaken_at(), TimerReason::PathAbandoned);
+    for path in of.paths.all() {
+        // One that is due and found no path (RFC 9000 §8.1) waits for input, not for time.
+        fold(path.received.ack_deadline().filter(|at| *at > now), TimerReason::AckDelay);
+    }
+    for path in of.paths.open() {
+        fold(path.sent.loss_time(), TimerReason::LossTime);
+        fold(path.route.mtu.overdue_at(), TimerReason::LossTime);
+        fold(path.route.validation.deadline(now).map(|deadline| deadline.at), TimerReason::PathValidation);
+        // Before the handshake is complete nothing keeps a path alive, and a timer for it would never be served.
+        let warm = path.keep_alive_at().filter(|_| of.lifecycle.is_connected());
+        fold(warm, TimerReason::KeepAlive);
+        fold(path.elsewhere.deadline(contact, now), TimerReason::PathValidation);
+        if of.lifecycle.is_confirmed() {
+            fold(path.probe_at(max_ack_delay), TimerReason::ProbeTimeout);
+            fold(of.paths.overdue_at(path, max_ack_delay), TimerReason::Silence);
+            if path.liveness.is_silent() && carries {
+                fold(of.paths.ask_at(path, max_ack_delay), TimerReason::Silence);
+            }
+        }
+        if wants {
+            fold(
+                path.route.paced_until(path.route.datagram_size, path.sent.in_flight(), now),
+                TimerReason::Pacing,
+            );
+        }
+    }
+    earliest
 }

@@ -154,11 +154,22 @@ impl From<ErrorStack> for TlsConfigError {
     }
 }
 
+/// Tells whether a session is of use once a handshake is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Retention {
+    /// A server's is not: its memory is freed.
+    #[default]
+    Handshake,
+    /// The application may export keying material.
+    Connection,
+}
+
 /// One TLS handshake, and what comes after it.
 pub struct Session {
     ssl: Ssl,
     post_handshake_bytes: usize,
     messages: post_handshake::PostHandshakeMessages,
+    retention: Retention,
     /// The error that ended the session, repeated to whoever goes on.
     failure: Option<TransportError>,
 }
@@ -180,6 +191,7 @@ impl Session {
     pub fn server(tls: &ServerTls, transport_parameters: &[u8]) -> Result<Self, TlsConfigError> {
         let mut session = Self::new(tls.context(), Role::Server, transport_parameters)?;
         tls.prepare(&mut session.ssl)?;
+        session.retention = tls.retention();
         Ok(session)
     }
 
@@ -212,7 +224,13 @@ impl Session {
                 & ffi::SSL_set_quic_transport_params(pointer, parameters.as_ptr(), parameters.len())
         };
         check(result)?;
-        Ok(Self { ssl, post_handshake_bytes: 0, messages: Default::default(), failure: None })
+        Ok(Self {
+            ssl,
+            post_handshake_bytes: 0,
+            messages: Default::default(),
+            retention: Retention::default(),
+            failure: None,
+        })
     }
 
     /// Replaces the transport parameters of a server that has not answered yet.
@@ -326,6 +344,33 @@ impl Session {
     /// The peer's certificates, its own first, each in DER.
     pub fn peer_certificates(&self) -> Vec<Vec<u8>> {
         verifier::certificates(&self.ssl)
+    }
+
+    /// Returns how long the session is of use.
+    pub(crate) fn retention(&self) -> Retention {
+        self.retention
+    }
+
+    /// Fills `out` with keying material (RFC 8446 §7.5).
+    pub fn export_keying_material(
+        &self,
+        out: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), TlsConfigError> {
+        // SAFETY: `ssl` is valid, and BoringSSL reads and writes no more than the lengths say.
+        check(unsafe {
+            ffi::SSL_export_keying_material(
+                self.ssl.as_ptr(),
+                out.as_mut_ptr(),
+                out.len(),
+                label.as_ptr().cast(),
+                label.len(),
+                context.as_ptr(),
+                context.len(),
+                1,
+            )
+        })
     }
 
     /// The cipher suite agreed on.

@@ -4,13 +4,17 @@ use crate::connection::{
     ClientAddress, Connection, ConnectionSetup, Datagram, Event, FourTuple, IncomingConnection, InitialIds,
     Step,
 };
+use crate::crypto::token::Fingerprint;
 use crate::endpoint::answers::OUTBOX_LIMIT;
 use crate::endpoint::clients::{Client, Short};
+use crate::endpoint::deferred::at_once;
 use crate::endpoint::gate::{FirstInitial, GateDecision};
 use crate::endpoint::ids::IssuedIds;
 use crate::endpoint::tokens::Issuer;
 use crate::endpoint::turns::Place;
-use crate::endpoint::{Candidate, ConnectionHandle, Decision, Endpoint, RetryPolicy, Strays};
+use crate::endpoint::{
+    Candidate, ConnectionHandle, Decision, Endpoint, RetryPolicy, ServerConfig, Strays, replay_guard,
+};
 use crate::error::{Dropped, ErrorCode};
 use crate::path::local_ids::IdSource;
 use crate::path::route::MINIMUM_DATAGRAM;
@@ -20,6 +24,7 @@ use crate::wire::header::{Incoming, PacketKind, destination_of, next_packet};
 use crate::wire::version::Version;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use std::net::SocketAddr;
 
 /// The shortest destination connection ID of a client's first Initial (RFC 9000 §7.2).
 const LEAST_INITIAL_ID: usize = 8;
@@ -116,6 +121,9 @@ impl Endpoint {
                     let ids = (packet.destination.as_slice(), packet.source.as_slice());
                     return Err(self.on_unsupported_version(&datagram, packet.version, ids, now));
                 }
+                if !self.deferred.is_empty() && self.deferred.take_in(&datagram, &packet.destination) {
+                    return Ok(());
+                }
                 //= https://www.rfc-editor.org/rfc/rfc9000#section-5.2.2
                 //# Servers MUST drop incoming packets under all other circumstances.
                 let PacketKind::Initial { token } = packet.kind else {
@@ -186,8 +194,14 @@ impl Endpoint {
         //= type=implication
         //= reason=Only the first packet of a datagram without a connection is looked at.
         //# A server MUST NOT send more than one Retry packet in response to a single UDP datagram.
-        match self.decide(&datagram, &incoming) {
+        self.deferred.expire(now);
+        let candidate = self.candidate(&datagram, &incoming);
+        match self.decide(&candidate, &incoming) {
             Decision::Accept => {}
+            Decision::Defer => {
+                let is_kept = self.deferred.insert(&datagram, initial, candidate, now);
+                return if is_kept { Ok(()) } else { Err(Dropped::Limit) };
+            }
             Decision::Retry => {
                 self.send_retry(&datagram, initial, now);
                 return Err(Dropped::Unproven);
@@ -198,31 +212,37 @@ impl Endpoint {
             }
             Decision::Ignore => return Err(Dropped::Unwanted),
         }
-        if self.accept(datagram, incoming, now)? == Admitted::Begun
-            && let Some(token) = token
-        {
-            self.stats.proven_addresses += 1;
-            self.gate.note_used(token, now + self.config.epoch);
+        if self.accept(datagram, incoming, now)? == Admitted::Begun {
+            self.note_token(token, now);
         }
         Ok(())
     }
 
-    /// Decides about a client that could start a connection.
-    fn decide(&self, datagram: &Datagram, incoming: &IncomingConnection) -> Decision {
+    /// A client that could start a connection, as the application sees it.
+    fn candidate(&self, datagram: &Datagram, incoming: &IncomingConnection) -> Candidate {
         let unproven = incoming.address == ClientAddress::Unproven;
         let proposal = if unproven && self.wants_proof() { Decision::Retry } else { Decision::Accept };
-        let Some(admission) = self.server.as_ref().and_then(|server| server.admission.as_ref()) else {
-            return proposal;
-        };
-        let decision = admission.decide(&Candidate {
+        Candidate {
             local: datagram.local,
             remote: datagram.remote,
             address: incoming.address,
             version: incoming.version,
             connections: self.connections.len(),
             handshaking: self.clients.handshaking(),
+            number: 0,
             proposal,
-        });
+        }
+    }
+
+    /// Decides about a client that could start a connection.
+    fn decide(&self, candidate: &Candidate, incoming: &IncomingConnection) -> Decision {
+        let Some(admission) = self.server.as_ref().and_then(|server| server.admission.as_ref()) else {
+            return candidate.proposal;
+        };
+        let decision = match admission.decide(candidate) {
+            Decision::Defer => at_once(candidate, self.deferred.is_crowded()),
+            decision => decision,
+        };
         match decision {
             // RFC 9000 §17.2.5.2: a client that followed a Retry follows no second one.
             Decision::Retry if incoming.retried_from.is_some() => Decision::Accept,
@@ -248,16 +268,40 @@ impl Endpoint {
         incoming: IncomingConnection,
         now: Instant,
     ) -> Result<Admitted, Dropped> {
-        // RFC 9000 §5.1: without connection IDs a second connection could not be told from the first.
-        if self.config.id_length == 0 && !self.connections.is_empty() {
-            return Err(Dropped::Limit);
-        }
-        let client = self.clients.client(datagram.remote, incoming.address);
-        let displaced = self.clients.room(client, now).map_err(|short| self.on_short(short))?;
+        let (client, displaced) = self.room(datagram.remote, incoming.address, now)?;
         if !self.turns.take() {
             return self.wait(client, &datagram, now);
         }
         let server = self.server.clone().ok_or(Dropped::UnknownConnection)?;
+        let handle = self.begin(datagram, incoming, server, now)?;
+        self.enter(handle, client, displaced, now);
+        Ok(Admitted::Begun)
+    }
+
+    /// The room that a client of this address has, and the handshake that gives way to it.
+    fn room(
+        &mut self,
+        remote: SocketAddr,
+        address: ClientAddress,
+        now: Instant,
+    ) -> Result<(Client, Option<ConnectionHandle>), Dropped> {
+        // RFC 9000 §5.1: without connection IDs a second connection could not be told from the first.
+        if self.config.id_length == 0 && !self.connections.is_empty() {
+            return Err(Dropped::Limit);
+        }
+        let client = self.clients.client(remote, address);
+        let displaced = self.clients.room(client, now).map_err(|short| self.on_short(short))?;
+        Ok((client, displaced))
+    }
+
+    /// Begins a handshake.
+    fn begin(
+        &mut self,
+        datagram: Datagram,
+        incoming: IncomingConnection,
+        server: ServerConfig,
+        now: Instant,
+    ) -> Result<ConnectionHandle, Dropped> {
         let tuple = FourTuple { local: datagram.local, remote: datagram.remote };
         let setup = self.setup(tuple, now);
         let mut connection = Connection::server(&server.tls, server.transport, setup, incoming)
@@ -267,13 +311,86 @@ impl Endpoint {
             // Nothing in the datagram could be opened: no state for it (a forged or damaged Initial).
             return Err(Dropped::Undecryptable);
         }
+        Ok(self.insert(connection))
+    }
+
+    /// Takes note of a handshake that began, and ends the one in whose place it is.
+    fn enter(
+        &mut self,
+        handle: ConnectionHandle,
+        client: Client,
+        displaced: Option<ConnectionHandle>,
+        now: Instant,
+    ) {
         if let Some(displaced) = displaced {
             self.stats.slots.displaced_handshakes += 1;
             self.displace(displaced, now);
         }
-        let handle = self.insert(connection);
         self.clients.begin(handle, client, now);
-        Ok(Admitted::Begun)
+    }
+
+    /// The next client about which the application decides later ([`Decision::Defer`]). To be asked after datagrams were taken in.
+    pub fn next_deferred(&mut self) -> Option<Candidate> {
+        self.deferred.next()
+    }
+
+    /// Begins the handshake of the deferred client `number`, with `server` in place of the endpoint's own configuration if it is
+    /// given.
+    ///
+    /// # Errors
+    /// The client is gone, its token was used meanwhile, its datagrams do not decrypt, or the endpoint is full or accepts nobody.
+    pub fn accept_deferred(
+        &mut self,
+        number: u64,
+        server: Option<ServerConfig>,
+        now: Instant,
+    ) -> Result<ConnectionHandle, Dropped> {
+        let client = self.deferred.remove(number).ok_or(Dropped::Unwanted)?;
+        let own = self.server.as_ref().ok_or(Dropped::Unwanted)?;
+        let server = server.unwrap_or_else(|| own.clone());
+        if self.replay.is_none() {
+            self.replay = replay_guard(&server, &mut self.rng);
+        }
+        // Again: a token of it may have been used since.
+        let judged = self.gate.judge(&client.initial(), now + self.config.epoch);
+        let GateDecision::Admit(incoming, token) = judged else { return Err(Dropped::InvalidToken) };
+        let (holder, displaced) = self.room(client.candidate.remote, incoming.address, now)?;
+        let mut datagrams = client.datagrams.into_iter();
+        let first = datagrams.next().ok_or(Dropped::Unwanted)?;
+        let handle = self.begin(first, incoming, server, now)?;
+        self.enter(handle, holder, displaced, now);
+        self.note_token(token, now);
+        datagrams.for_each(|datagram| self.handle(datagram, now));
+        Ok(handle)
+    }
+
+    /// Has the deferred client `number` prove its address, be refused or be ignored, as `decision` says. Returns false if that
+    /// cannot be, and the client waits on: it followed a Retry and accepts no second one (RFC 9000 §17.2.5.2), or `decision` is
+    /// none of these. A client that is gone counts as ignored.
+    pub fn turn_away(&mut self, number: u64, decision: Decision, now: Instant) -> bool {
+        let Some(client) = self.deferred.remove(number) else { return true };
+        let initial = client.initial();
+        let judged = self.gate.judge(&initial, now + self.config.epoch);
+        let is_retried =
+            matches!(judged, GateDecision::Admit(incoming, _) if incoming.retried_from.is_some());
+        match (client.datagrams.first(), decision) {
+            (_, Decision::Accept | Decision::Defer) => self.deferred.put_back(client),
+            (_, Decision::Retry) if is_retried => self.deferred.put_back(client),
+            (Some(datagram), Decision::Retry) => self.send_retry(datagram, &initial, now),
+            (Some(datagram), Decision::Refuse) => {
+                self.send_refusal(datagram, &initial, ErrorCode::CONNECTION_REFUSED);
+            }
+            (_, Decision::Ignore) | (None, _) => {}
+        }
+        !self.deferred.has(number)
+    }
+
+    /// A token proved an address, and counts as used.
+    fn note_token(&mut self, token: Option<Fingerprint>, now: Instant) {
+        if let Some(token) = token {
+            self.stats.proven_addresses += 1;
+            self.gate.note_used(token, now + self.config.epoch);
+        }
     }
 
     /// Has a client wait for its turn, or another give way to it.

@@ -22,6 +22,8 @@ pub struct Candidate {
     pub connections: usize,
     /// The connections that peers started and whose handshake is not complete.
     pub handshaking: usize,
+    /// The number of a client about which the application decides later ([`Decision::Defer`]), counted from 1; 0 for others.
+    pub number: u64,
     /// The decision of the [`RetryPolicy`](crate::endpoint::RetryPolicy): accept or ask for a proof.
     pub proposal: Decision,
 }
@@ -38,6 +40,9 @@ pub enum Decision {
     Refuse,
     /// The client gets no answer.
     Ignore,
+    /// The application decides later: [`Endpoint::next_deferred`](super::Endpoint::next_deferred) tells of the client, whose first
+    /// datagrams are kept, 256 clients at most and 10 s at least. While half as many wait, clients have to prove their addresses first.
+    Defer,
 }
 
 /// An application's decision on each client. It is asked for every datagram that belongs to no connection yet and
@@ -49,6 +54,14 @@ impl Admission {
     /// Has `decide` decide, which must be quick: it keeps the whole endpoint waiting.
     pub fn new(decide: impl Fn(&Candidate) -> Decision + Send + Sync + 'static) -> Self {
         Self(Arc::new(decide))
+    }
+
+    /// Has the application decide later about each client, with [`Decision::Defer`].
+    pub fn deferred() -> Self {
+        Self::new(|candidate| match candidate.proposal {
+            Decision::Accept => Decision::Defer,
+            proposal => proposal,
+        })
     }
 
     /// Decides about `candidate`.

@@ -10,6 +10,7 @@ mod budget;
 mod channels;
 mod clients;
 pub(crate) mod config;
+mod deferred;
 mod gate;
 pub mod ids;
 mod memory_pressure;
@@ -46,6 +47,7 @@ use crate::crypto::token::TokenKey;
 use crate::endpoint::budget::Budget;
 use crate::endpoint::channels::Channels;
 use crate::endpoint::clients::Clients;
+use crate::endpoint::deferred::DeferredClients;
 use crate::endpoint::gate::Gate;
 use crate::endpoint::ids::{ConnectionIds, RandomIds};
 use crate::endpoint::memory_pressure::MemoryPressure;
@@ -149,6 +151,10 @@ pub struct Endpoint {
     clients: Clients,
     /// Handshakes that may begin before the caller is heard again.
     turns: Turns,
+    /// The connection that was forgotten last, until the next poll.
+    remains: Option<(ConnectionHandle, Box<Connection>)>,
+    /// Clients that the application decides about later.
+    deferred: DeferredClients,
     /// The last events of connections that gave way.
     last_words: VecDeque<(ConnectionHandle, Event)>,
     /// The register of tickets that opened 0-RTT lately, once a server accepts it.
@@ -208,6 +214,8 @@ impl Endpoint {
             knowledge: Knowledge::default(),
             clients: Clients::new(&config),
             turns: Turns::default(),
+            remains: None,
+            deferred: DeferredClients::default(),
             last_words: VecDeque::new(),
             memory: config.memory.clone().unwrap_or_default(),
             pressure: MemoryPressure::default(),
@@ -318,6 +326,13 @@ impl Endpoint {
         self.connections.get(&handle).map(Box::as_ref)
     }
 
+    /// Takes the connection that [`Event::Forgotten`] was just told of, if the application has not read all that arrived on it.
+    /// Nothing is sent on it any more.
+    pub fn take_unread(&mut self, handle: ConnectionHandle) -> Option<Box<Connection>> {
+        let (_, connection) = self.remains.take_if(|(of, _)| *of == handle)?;
+        (connection.held_memory() > 0).then_some(connection)
+    }
+
     /// Handles of all connections, in no order; of attempts that race for one connection that by which it is known.
     pub fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
         self.connections.keys().copied().filter(|handle| self.races.race_of(*handle).is_none())
@@ -349,6 +364,7 @@ impl Endpoint {
 
     /// The next thing to do at `now`.
     pub fn poll(&mut self, now: Instant) -> Output {
+        self.remains = None;
         if let Some(transmit) = self.transmits.pop_front() {
             return Output::Transmit(transmit);
         }
@@ -443,6 +459,7 @@ impl Endpoint {
         self.clients.forget(handle);
         if let Some(mut connection) = self.connections.remove(&handle) {
             knowledge::leave(&mut connection, &mut self.knowledge);
+            self.remains = Some((handle, connection));
         }
         shrink(&mut self.connections);
         self.tokens.end(handle);

@@ -1,6 +1,6 @@
 //! TLS as a connection sees it: a session, and what is left of it when nothing more can come.
 
-use crate::crypto::session::{Session, SessionOutput, Ticket};
+use crate::crypto::session::{Retention, Session, SessionOutput, Ticket, TlsConfigError};
 use crate::error::{ErrorCode, TransportError};
 use crate::wire::level::Level;
 
@@ -36,7 +36,9 @@ enum Resumption {
 impl Tls {
     /// Drops the session of a server, whose handshake is complete and whose outputs are all taken.
     pub fn finish(&mut self) {
-        if let Self::Session(session) = self {
+        if let Self::Session(session) = self
+            && session.retention() == Retention::Handshake
+        {
             let resumption = if session.is_resumed() { Resumption::Resumed } else { Resumption::Full };
             *self = Self::Over(Box::new(Agreement {
                 alpn: session.alpn(),
@@ -123,6 +125,22 @@ impl Tls {
         match self {
             Self::Session(session) => session.is_resumed(),
             Self::Over(agreement) => agreement.resumption == Resumption::Resumed,
+        }
+    }
+
+    /// Fills `out` with keying material (RFC 8446 §7.5), while there is a session.
+    pub fn export_keying_material(
+        &self,
+        out: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), TlsConfigError> {
+        match self {
+            Self::Session(session) if !session.is_handshaking() => {
+                session.export_keying_material(out, label, context)
+            }
+            Self::Session(_) => Err(TlsConfigError::Tls("the handshake is not complete".to_owned())),
+            Self::Over(_) => Err(TlsConfigError::Tls("the session was not kept".to_owned())),
         }
     }
 

@@ -1,9 +1,12 @@
 //! Puts data that arrives in any order back into order.
 
+mod unordered;
+
 use super::blocks::Blocks;
 use super::short_queue::ShortQueue;
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
+use unordered::Unordered;
 
 /// Smaller pieces are copied: a slice would keep the whole datagram that it came in alive.
 const SMALL_PIECE: usize = 1024;
@@ -89,6 +92,8 @@ struct Gapped {
     chunks: BTreeMap<u64, Chunk>,
     /// Groups of `chunks` without a gap between them.
     runs: usize,
+    /// There once the application reads in any order; `chunks` is empty from then on.
+    unordered: Option<Unordered>,
 }
 
 impl Assembler {
@@ -149,6 +154,9 @@ impl Assembler {
             return Ok(());
         }
         let most = usize::try_from(window / BYTES_PER_RUN).unwrap_or(usize::MAX).max(MIN_RUNS);
+        if self.is_unordered() {
+            return self.insert_unordered(offset, &data, most);
+        }
         let mut gapped = self.gapped.take().unwrap_or_default();
         let mut at = offset.max(self.contiguous);
         if let Some((&start, chunk)) = gapped.chunks.range(..=at).next_back() {
@@ -180,15 +188,18 @@ impl Assembler {
     /// Reads at most `max` contiguous bytes, `None` if the next byte is not there yet.
     pub fn read(&mut self, max: usize) -> Option<Bytes> {
         let chunk = self.ready.front_mut()?;
-        let bytes =
-            if max < chunk.len() { chunk.split_to(max) } else { self.ready.pop_front()?.into_bytes() };
+        let is_whole = max >= chunk.len();
+        let bytes = if is_whole { self.ready.pop_front()?.into_bytes() } else { chunk.split_to(max) };
         self.read += bytes.len() as u64;
+        if self.gapped.is_some() {
+            self.on_read_unordered(bytes.len(), is_whole);
+        }
         Some(bytes)
     }
 
     #[inline]
     fn has_gap(&self) -> bool {
-        self.gapped.as_ref().is_some_and(|gapped| !gapped.chunks.is_empty())
+        self.gapped.as_ref().is_some_and(|gapped| !gapped.chunks.is_empty() || gapped.unordered.is_some())
     }
 
     /// Makes a piece readable that starts where the readable data ends.

@@ -113,6 +113,11 @@ impl ReceiveWindow {
         self.window = self.window.max(window.min(self.max_window));
     }
 
+    /// Makes `window` the size of the window and its maximum, from the next renewal on.
+    pub fn set_max(&mut self, window: u64) {
+        (self.window, self.max_window) = (window, window);
+    }
+
     /// The limit that the peer knows or is about to be told.
     pub fn limit(&self) -> u64 {
         self.limit

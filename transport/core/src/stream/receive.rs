@@ -169,6 +169,11 @@ impl ReceiveHalf {
         Ok(self.discard())
     }
 
+    /// From here on, reads return data in the order in which it arrives. Returns the offset of what the next read returns.
+    pub fn begin_unordered(&mut self) -> u64 {
+        self.assembler.begin_unordered()
+    }
+
     /// Reads at most `max` bytes for the application.
     pub fn read(&mut self, max: usize) -> Result<ReadOutcome, ReadError> {
         match self.abort {

@@ -146,22 +146,17 @@ impl Connection {
     /// Returns the bytes of the largest datagram that can be sent now, `None` if the peer accepts none. It is that of the
     /// widest path among those that are to be used, and rises and falls with what they carry.
     pub fn max_datagram_size(&self) -> Option<usize> {
-        self.sizes().largest_datagram(|path| path.route.datagram_size)
+        sizes(self).largest_datagram(|path| path.route.datagram_size)
     }
 
     /// Returns the bytes of the largest datagram that can be sent once the sizes that are being tried have been carried;
     /// what [`Self::max_datagram_size`] returns when none are.
     pub fn later_max_datagram_size(&self) -> Option<usize> {
-        self.sizes().largest_datagram(|path| path.route.mtu.reach(self.sizes().asked_of(path.id)))
+        sizes(self).largest_datagram(|path| path.route.mtu.reach(sizes(self).asked_of(path.id)))
     }
+}
 
-    /// The sizes that packets may have.
-    fn sizes(&self) -> DatagramSizes<'_> {
-        DatagramSizes {
-            keys: &self.keys,
-            handshake: &self.handshake,
-            paths: &self.paths,
-            datagrams: &self.datagrams,
-        }
-    }
+/// The sizes that packets of a connection may have.
+fn sizes(of: &Connection) -> DatagramSizes<'_> {
+    DatagramSizes { keys: &of.keys, handshake: &of.handshake, paths: &of.paths, datagrams: &of.datagrams }
 }

@@ -6,7 +6,8 @@ use super::selection::{self, Selection};
 use super::server_names::ServerNames;
 use super::tickets::TicketKeys;
 use super::{
-    EarlyData, KeyLog, TlsConfigError, alert, check, context_builder, encode_alpn, read, restrict_suites,
+    EarlyData, KeyLog, Retention, TlsConfigError, alert, check, context_builder, encode_alpn, read,
+    restrict_suites,
 };
 use crate::crypto::keys::Suite;
 use boring::pkey::{PKey, Private};
@@ -74,6 +75,7 @@ pub struct ServerTls {
     context: SslContext,
     early_data: EarlyData,
     early_data_context: Vec<u8>,
+    retention: Retention,
     /// The settings that sessions need of a context that was not made here.
     imposed: Option<Imposed>,
     names: Arc<ServerNames>,
@@ -92,6 +94,7 @@ impl ServerTls {
             ticket_keys: None,
             early_data: EarlyData::Off,
             early_data_context: b"hvq".to_vec(),
+            retention: Retention::default(),
         }
     }
 
@@ -109,12 +112,17 @@ impl ServerTls {
             early_data: EarlyData::Off,
             early_data_context: Vec::new(),
             names: Arc::default(),
+            retention: Retention::default(),
         })
     }
 
     /// Gives `ssl` what its context may lack.
     pub(super) fn prepare(&self, ssl: &mut Ssl) -> Result<(), TlsConfigError> {
         self.imposed.as_ref().map_or(Ok(()), |imposed| imposed.apply(ssl))
+    }
+
+    pub(super) fn retention(&self) -> Retention {
+        self.retention
     }
 
     pub(super) fn context(&self) -> &SslContextRef {
@@ -155,6 +163,7 @@ pub struct ServerTlsBuilder {
     ticket_keys: Option<TicketKeys>,
     early_data: EarlyData,
     early_data_context: Vec<u8>,
+    retention: Retention,
 }
 
 impl ServerTlsBuilder {
@@ -222,6 +231,14 @@ impl ServerTlsBuilder {
         self
     }
 
+    /// Keeps TLS for as long as a connection lasts, at the cost of a tenth of its memory while it is idle, so that keying material
+    /// can be exported ([`Connection::export_keying_material`](crate::connection::Connection::export_keying_material)). Otherwise
+    /// servers free it with the handshake.
+    pub fn exportable(mut self) -> Self {
+        self.retention = Retention::Connection;
+        self
+    }
+
     /// Reads certificates and key and makes the configuration.
     pub fn build(self) -> Result<ServerTls, TlsConfigError> {
         //= https://www.rfc-editor.org/rfc/rfc9001#section-4.4
@@ -253,6 +270,7 @@ impl ServerTlsBuilder {
             context: context.build(),
             early_data: self.early_data,
             early_data_context: self.early_data_context,
+            retention: self.retention,
             imposed: None,
             names,
         })

@@ -115,3 +115,110 @@ fn the_application_sees_where_a_client_is_and_what_it_proved() {
     assert!(network.client_events.contains(&(client, Event::Confirmed)));
     assert_eq!((unproven.load(Ordering::Relaxed), proven.load(Ordering::Relaxed)), (2, 1));
 }
+
+/// A network whose server defers its decisions, a client that asks, and its number once it arrived.
+fn deferring() -> (Network, FourTuple, u64) {
+    let mut network = Network::new(transport(), transport());
+    network.configure_server(|server| server.admission = Some(Admission::deferred()));
+    let tuple = network.link(RTT / 2);
+    network.connect(tuple);
+    network.run_for(RTT / 2 + Duration::from_millis(1));
+    let candidate = network.server.next_deferred().expect("a client asks");
+    assert_eq!((candidate.remote, candidate.local), (tuple.local, tuple.remote));
+    assert_eq!(network.server.next_deferred().map(|other| other.number), None, "told once");
+    (network, tuple, candidate.number)
+}
+
+#[test]
+fn a_deferred_client_connects_in_the_round_trip_that_follows_the_decision() {
+    let (mut network, _, number) = deferring();
+    network.run_for(RTT * 4);
+    assert_eq!(
+        network.server.next_deferred().map(|other| other.number),
+        None,
+        "repetitions are no other client"
+    );
+    assert_eq!(network.server.handles().count(), 0);
+    let now = network.now;
+    let handle = network.server.accept_deferred(number, None, now).expect("it waits");
+    network.run_for(RTT * 3 / 2 + Duration::from_millis(2));
+    assert!(network.server_events.contains(&(handle, Event::Connected)), "{:?}", network.server_events);
+    assert_eq!(network.server.accept_deferred(number, None, now), Err(Dropped::Unwanted), "once");
+}
+
+#[test]
+fn a_deferred_client_gets_the_configuration_that_the_decision_gives() {
+    let (mut network, _, number) = deferring();
+    let mut config = network.server_config.clone();
+    config.transport = Arc::new(crate::connection::TransportConfig { max_udp_payload: 1_333, ..transport() });
+    let now = network.now;
+    network.server.accept_deferred(number, Some(config), now).expect("it waits");
+    network.run_for(RTT * 2);
+    let (client, _) = network.client_events.first().cloned().expect("connected");
+    let peer = network.client(client).peer_parameters().map(|peer| peer.max_udp_payload_size);
+    assert_eq!(peer, Some(1_333));
+}
+
+#[test]
+fn a_deferred_client_is_asked_for_a_proof_once_and_refused_when_the_application_says_so() {
+    let (mut network, _, number) = deferring();
+    let now = network.now;
+    assert!(network.server.turn_away(number, Decision::Retry, now));
+    network.run_for(RTT + Duration::from_millis(1));
+    let again = network.server.next_deferred().expect("it came back");
+    assert_eq!(again.address, ClientAddress::Proven);
+    let now = network.now;
+    assert!(!network.server.turn_away(again.number, Decision::Retry, now), "it follows no second one");
+    assert!(network.server.turn_away(again.number, Decision::Refuse, now));
+    network.run_for(RTT);
+    let refused = |error: &ConnectionError| matches!(error, ConnectionError::PeerTransport(error) if error.code == ErrorCode::CONNECTION_REFUSED);
+    assert!(ended_with(&network, refused), "{:?}", network.client_events);
+}
+
+#[test]
+fn clients_that_wait_are_bounded_and_those_who_come_late_have_to_prove_their_addresses() {
+    let (mut network, _, first) = deferring();
+    for _ in 0..400 {
+        let tuple = network.link(RTT / 2);
+        network.connect(tuple);
+    }
+    network.run_for(RTT * 3);
+    let mut unproven = 1;
+    let mut all = 1;
+    while let Some(candidate) = network.server.next_deferred() {
+        unproven += usize::from(candidate.address == ClientAddress::Unproven);
+        all += 1;
+    }
+    assert_eq!((unproven, all), (128, 256));
+    network.run_for(Duration::from_secs(11));
+    let tuple = network.link(RTT / 2);
+    network.connect(tuple);
+    network.run_for(RTT);
+    assert_eq!(
+        network.server.accept_deferred(first, None, network.now),
+        Err(Dropped::Unwanted),
+        "it gave way"
+    );
+    assert!(network.server.next_deferred().is_some());
+}
+
+#[test]
+fn keying_material_depends_on_label_and_context_and_is_gone_where_tls_is_freed() {
+    let mut network = Network::new(transport(), transport());
+    let tuple = network.link(RTT / 2);
+    let client = network.connect(tuple);
+    network.run_for(RTT * 3);
+    let mut refused = [0; 32];
+    assert!(
+        network.server().export_keying_material(&mut refused, b"label", b"").is_err(),
+        "its TLS is freed"
+    );
+    let mut exported = |label: &[u8], context: &[u8]| {
+        let mut out = [0; 32];
+        network.client(client).export_keying_material(&mut out, label, context).expect("a client keeps TLS");
+        out
+    };
+    let (plain, other) = (exported(b"label", b"a"), exported(b"label", b"b"));
+    assert_ne!(plain, other);
+    assert_ne!(plain, exported(b"other", b"a"));
+}

@@ -128,3 +128,64 @@ proptest! {
         }
     }
 }
+
+/// All that can be read now, each piece with its offset.
+fn unordered(it: &mut Assembler, most: usize) -> Vec<(u64, Bytes)> {
+    let next = || {
+        let offset = it.begin_unordered();
+        it.read(most).map(|bytes| (offset, bytes))
+    };
+    std::iter::from_fn(next).collect()
+}
+
+#[test]
+fn data_behind_a_gap_is_read_at_once_by_who_reads_in_any_order_and_never_twice() {
+    let mut it = Assembler::default();
+    insert(&mut it, 0, b"ab");
+    insert(&mut it, 6, b"gh");
+    let read = |pieces: &[(u64, &'static [u8])]| -> Vec<(u64, Bytes)> {
+        pieces.iter().map(|(at, data)| (*at, Bytes::from_static(data))).collect()
+    };
+    assert_eq!(unordered(&mut it, 1), read(&[(0, b"a"), (1, b"b"), (6, b"g"), (7, b"h")]));
+    insert(&mut it, 0, b"xxxxxxxxxx");
+    assert_eq!(unordered(&mut it, 100), read(&[(2, b"xxxx"), (8, b"xx")]));
+    assert_eq!((it.total(), it.is_readable()), (10, false));
+    assert!(!it.insert_next(10, &Bytes::from_static(b"k"), &mut Blocks::default()), "there is no order");
+}
+
+#[test]
+fn gaps_are_bounded_for_who_reads_in_any_order_too() {
+    let mut it = Assembler::default();
+    it.begin_unordered();
+    let failed = (0..2_000).find(|index| it.insert(index * 2, Bytes::from_static(b"x"), WINDOW).is_err());
+    assert_eq!(failed, Some(MIN_RUNS as u64));
+}
+
+proptest! {
+    #[test]
+    fn in_any_order_each_byte_is_read_once_at_its_offset(
+        pieces in proptest::collection::vec((0_usize..300, 1_usize..60, any::<bool>()), 1..60),
+        begin in 0_usize..30,
+    ) {
+        let data: Vec<u8> = (0..400_u32).map(|at| (at * 7 % 251) as u8).collect();
+        let (mut it, mut got, mut sent) = (Assembler::default(), vec![None; 400], vec![false; 400]);
+        for (index, (at, length, reads)) in pieces.into_iter().enumerate() {
+            insert(&mut it, at as u64, &data[at..at + length]);
+            sent[at..at + length].fill(true);
+            if reads && index >= begin {
+                for (offset, bytes) in unordered(&mut it, 17) {
+                    for (place, byte) in got[offset as usize..].iter_mut().zip(&bytes) {
+                        prop_assert_eq!(place.replace(*byte), None, "a byte was read twice");
+                    }
+                }
+            }
+        }
+        for (offset, bytes) in unordered(&mut it, 400) {
+            for (place, byte) in got[offset as usize..].iter_mut().zip(&bytes) {
+                prop_assert_eq!(place.replace(*byte), None, "a byte was read twice");
+            }
+        }
+        let expected: Vec<Option<u8>> = data.iter().zip(sent).map(|(byte, sent)| sent.then_some(*byte)).collect();
+        prop_assert_eq!(got, expected);
+    }
+}

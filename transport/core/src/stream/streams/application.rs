@@ -1,7 +1,7 @@
 //! Commands of the application.
 
 use super::writers::Held;
-use super::{Control, StreamEvent, Streams};
+use super::{Control, StreamEvent, StreamLimits, Streams};
 use crate::stream::receive::ReceiveHalf;
 use crate::stream::send::{ResetBy, SendHalf};
 use crate::time::Instant;
@@ -154,6 +154,53 @@ impl Streams {
             Ok(ReadOutcome::Blocked) => {}
         }
         outcome
+    }
+
+    /// Reads at most `max` bytes in the order in which they arrived, with their offset.
+    pub fn read_unordered(&mut self, id: StreamId, max: usize) -> Result<(u64, ReadOutcome), ReadError> {
+        let reader = self.reader(id)?;
+        let offset = reader.begin_unordered();
+        let outcome = self.read(id, max)?;
+        Ok((offset, outcome))
+    }
+
+    /// Changes limits, of which those that rose are told to the peer.
+    pub fn change_limits(&mut self, change: impl FnOnce(&mut StreamLimits)) {
+        let before = self.limits;
+        let mut limits = before;
+        change(&mut limits);
+        self.set_max_streams(Direction::Bidirectional, limits.max_streams_bidi);
+        self.set_max_streams(Direction::Unidirectional, limits.max_streams_uni);
+        if limits.max_window != before.max_window {
+            self.set_receive_window(limits.max_window);
+        }
+        if limits.send_buffer != before.send_buffer {
+            self.set_send_buffer(limits.send_buffer);
+        }
+        self.limits = limits;
+    }
+
+    /// Changes how many streams of `direction` the peer may have open at a time.
+    fn set_max_streams(&mut self, direction: Direction, most: u64) {
+        if self.remote.of_mut(direction).set_concurrent(most) {
+            self.control.insert(Control::MaxStreams(direction));
+        }
+    }
+
+    /// Changes the largest window of the connection, in bytes.
+    fn set_receive_window(&mut self, bytes: u64) {
+        self.window.set_max(bytes);
+        if self.window.renewal_is_due() {
+            self.control.insert(Control::MaxData);
+        }
+    }
+
+    /// Changes how many bytes of a stream may wait before writing blocks.
+    fn set_send_buffer(&mut self, bytes: usize) {
+        self.limits.send_buffer = bytes;
+        self.send_capacity = self.limits.send_capacity(self.windows);
+        let ids: Vec<StreamId> = self.map.ids().collect();
+        ids.into_iter().for_each(|id| self.notify_idle_writer(id));
     }
 
     /// Discards the rest of the stream, and asks the peer to stop sending it, with `code` (RFC 9000 §3.5).

@@ -154,6 +154,14 @@ impl RemoteStreams {
         wants
     }
 
+    /// Changes how many may be open at a time; whether a higher limit is worth announcing.
+    pub(super) fn set_concurrent(&mut self, concurrent: u64) -> bool {
+        self.concurrent = concurrent;
+        let wants = self.next_limit() > self.announced;
+        self.is_due |= wants;
+        wants
+    }
+
     /// Raises the limit by the streams that were freed; the limit to announce.
     pub(super) fn announce(&mut self) -> u64 {
         self.is_due = false;

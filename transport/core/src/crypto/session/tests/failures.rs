@@ -361,3 +361,33 @@ fn a_client_ends_if_the_server_selects_no_protocol() {
     });
     assert_eq!(error.unwrap_err().code, ErrorCode::crypto(120));
 }
+
+/// A certificate for `example.test` that vouches for itself and has the same subject as others, until the year `until`, in PEM.
+fn own_certificate(until: i32) -> Pki {
+    let mut params = CertificateParams::new(["example.test".to_owned()]).unwrap();
+    params.not_after = rcgen::date_time_ymd(until, 1, 1);
+    let key = KeyPair::generate().unwrap();
+    let chain = params.self_signed(&key).unwrap().pem();
+    Pki { ca: chain.clone(), chain, key: key.serialize_pem() }
+}
+
+#[test]
+fn of_certificates_with_the_same_subject_each_is_trusted_for_itself_while_it_is_valid_and_under_its_name() {
+    let (first, second, stranger) = (own_certificate(2100), own_certificate(2100), own_certificate(2100));
+    let expired = own_certificate(2001);
+    let roots = [&first, &second, &expired].map(|pki| pki.ca.as_str()).concat();
+    let client = || {
+        let builder = ClientTls::builder().alpn(["h3"]).verify(Verify::CaPem(roots.clone().into()));
+        builder.build().unwrap()
+    };
+    for pki in [&first, &second] {
+        let (mut near, mut far) = sessions(&client(), &pki.server(), "example.test");
+        shake(&mut near, &mut far, 4096).expect("trusted");
+        let (role, _) = failure(&client(), &pki.server(), "other.test");
+        assert_eq!(role, Role::Client, "another name");
+    }
+    for pki in [&stranger, &expired] {
+        let (role, error) = failure(&client(), &pki.server(), "example.test");
+        assert_eq!(role, Role::Client, "{error}");
+    }
+}

@@ -230,3 +230,33 @@ fn a_gigabyte_through_one_stream_takes_time_in_proportion() {
     }
     assert_eq!((written, server.window.consumed()), (total, total));
 }
+
+#[test]
+fn a_limit_of_streams_that_is_raised_is_told_at_once_and_one_that_is_lowered_holds_what_was_granted() {
+    let mut server = endpoint(Role::Server, limits());
+    server.change_limits(|limits| limits.max_streams_bidi = 9);
+    let (frame, _) = server.next_control(at(0)).expect("news");
+    assert_eq!(frame, Frame::MaxStreams { direction: BIDI, limit: 9 });
+    server.change_limits(|limits| limits.max_streams_bidi = 2);
+    assert_eq!(server.next_control(at(0)), None);
+}
+
+#[test]
+fn a_window_that_is_changed_counts_from_its_next_renewal_on() {
+    let mut server = endpoint(Role::Server, limits());
+    server.change_limits(|limits| limits.max_window = 5_000);
+    let (frame, _) = server.next_control(at(0)).expect("it is more than twice what was granted");
+    assert_eq!(frame, Frame::MaxData(5_000));
+    server.change_limits(|limits| limits.max_window = 10);
+    assert_eq!(server.next_control(at(0)), None, "what was granted holds");
+}
+
+#[test]
+fn a_larger_send_buffer_lets_a_writer_go_on() {
+    let mut client = endpoint(Role::Client, limits());
+    let id = client.open(UNI).expect("permitted");
+    while client.write(id, &[7; 100]).is_ok() {}
+    client.change_limits(|limits| limits.send_buffer = 10_000);
+    let events: Vec<StreamEvent> = std::iter::from_fn(|| client.poll_event()).collect();
+    assert!(events.contains(&StreamEvent::Writable(id)), "{events:?}");
+}
