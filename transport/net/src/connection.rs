@@ -1,11 +1,12 @@
 //! A connection as the application sees it.
 
+use crate::config::StreamLimits;
 use crate::handle_state::{HandleState, Phase, SendEnd};
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;
 use crate::shared::Shared;
 use crate::stats::ConnectionStats;
-use crate::{ConnectionError, Direction, Priority, SendDatagramError, StreamId};
+use crate::{ConnectionError, Direction, Priority, SendDatagramError, StreamId, TlsConfigError};
 use bytes::Bytes;
 use hvq_transport::connection::{Connection as Core, EarlyDataState, Role};
 use hvq_transport::crypto::one_rtt::UpdateNotPermitted;
@@ -69,6 +70,7 @@ impl Reference {
         let state = &mut *state;
         let slot = state.slots.get_mut(&self.handle).expect("a slot lives as long as its reference");
         let core = state.core.connection(self.handle);
+        let core = core.or_else(|| state.unread.get_mut(&self.handle).map(Box::as_mut));
         let result = command(Access { core, slot, shared: &self.shared });
         state.wake_driver();
         result
@@ -79,7 +81,8 @@ impl Reference {
         let mut state = self.shared.lock();
         let state = &mut *state;
         let slot = state.slots.get_mut(&self.handle).expect("a slot lives as long as its reference");
-        look(state.core.get(self.handle), slot)
+        let core = state.core.get(self.handle);
+        look(core.or_else(|| state.unread.get(&self.handle).map(Box::as_ref)), slot)
     }
 
     /// The endpoint that the connection belongs to.
@@ -240,6 +243,46 @@ impl Connection {
         })
     }
 
+    /// Queues a datagram of default priority once there is room for it, so that no older one gives way.
+    ///
+    /// # Errors
+    /// See [`SendDatagramError`].
+    pub async fn send_datagram_wait(&self, data: Bytes) -> Result<(), SendDatagramError> {
+        poll_fn(|context| self.poll_send_datagram(context, &data)).await
+    }
+
+    /// [`send_datagram_wait`](Self::send_datagram_wait) for those who poll.
+    pub fn poll_send_datagram(
+        &self,
+        context: &mut Context<'_>,
+        data: &Bytes,
+    ) -> Poll<Result<(), SendDatagramError>> {
+        let handle = self.reference.handle;
+        let mut state = self.reference.shared.lock();
+        let state = &mut *state;
+        let slot = state.slots.get_mut(&handle).expect("a slot lives as long as its reference");
+        slot.check_open()?;
+        let Some(core) = state.core.connection(handle) else {
+            return Poll::Ready(Err(ConnectionError::LocallyClosed { code: 0 }.into()));
+        };
+        // One that is too large is refused rather than waited for.
+        let is_fit = core.max_datagram_size().is_some_and(|most| data.len() <= most);
+        if is_fit && core.datagram_space() < data.len() {
+            slot.datagram_space_wakers.register(context.waker());
+            state.wait_for_datagram_space(handle);
+            return Poll::Pending;
+        }
+        let sent = core.send_datagram(data.clone(), Priority::DEFAULT, None);
+        state.wake_driver();
+        Poll::Ready(sent.map(drop).map_err(SendDatagramError::from))
+    }
+
+    /// Bytes of the largest datagram that can be queued without an older one giving way, at most
+    /// [`Self::max_datagram_size`]; 0 once the connection ended.
+    pub fn datagram_space(&self) -> usize {
+        self.reference.look(|core, _| core.map_or(0, Core::datagram_space))
+    }
+
     /// The next datagram of the peer.
     ///
     /// # Errors
@@ -299,6 +342,8 @@ impl Connection {
             let now = access.now();
             if let Some(core) = access.core {
                 core.close(code, reason, now);
+                // Nobody has to wait for the driver to be told.
+                access.slot.end(ConnectionError::LocallyClosed { code }, Some(core));
             }
         });
     }
@@ -323,6 +368,8 @@ impl Connection {
     pub(crate) fn poll_connected(&self, context: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
         self.reference.look(|_, slot| match &slot.phase {
             Phase::Established => Poll::Ready(Ok(())),
+            // A peer may have closed it before anybody looked.
+            Phase::Closed(_) if slot.was_connected => Poll::Ready(Ok(())),
             Phase::Closed(error) => Poll::Ready(Err(error.clone())),
             Phase::Handshaking => {
                 slot.connected_wakers.register(context.waker());
@@ -357,6 +404,32 @@ impl Connection {
     /// The peer's certificate chain, its own first, each in DER; empty if it has none, or once the connection is gone.
     pub fn peer_certificates(&self) -> Vec<Vec<u8>> {
         self.reference.look(|core, _| core.map(Core::peer_certificates).unwrap_or_default())
+    }
+
+    /// Fills `out` with keying material that both ends can export with the same `label` and `context`, and nobody else
+    /// (RFC 8446 §7.5).
+    ///
+    /// # Errors
+    /// The handshake is not complete, the connection is gone, or this is a server whose TLS is not
+    /// [`exportable`](hvq_transport::crypto::session::ServerTlsBuilder::exportable).
+    pub fn export_keying_material(
+        &self,
+        out: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), TlsConfigError> {
+        let gone = || TlsConfigError::Tls("the connection is gone".to_owned());
+        self.reference.look(|core, _| core.ok_or_else(gone)?.export_keying_material(out, label, context))
+    }
+
+    /// Changes limits of streams: how many the peer may have open at a time, the largest window of the connection, and how much of a
+    /// stream may wait before writing blocks. What the peer was granted before holds; first windows of streams stay as they are.
+    pub fn change_stream_limits(&self, change: impl FnOnce(&mut StreamLimits)) {
+        self.reference.command(|access| {
+            if let Some(core) = access.core {
+                core.change_stream_limits(change);
+            }
+        });
     }
 
     /// Returns true if both endpoints speak multipath (RFC 10069 §2).

@@ -2,13 +2,14 @@
 
 use crate::connection::{Connection, Reference};
 use crate::driver::Driver;
+use crate::incoming::Incoming;
 use crate::race;
 use crate::shared::{IoStats, Shared};
 use crate::sockets::{Sockets, Source};
 use crate::workers::Neighbours;
 use crate::{
     ClientConfig, ConnectError, ConnectOptions, ConnectionError, EndpointConfig, LocalAddress, PathOptions,
-    ServerConfig,
+    Role, ServerConfig,
 };
 use hvq_transport::connection::{FourTuple, TransportConfigError};
 use hvq_transport::endpoint::{Endpoint as Core, EndpointStats, NetworkPath};
@@ -110,6 +111,30 @@ impl Endpoint {
         start(options.config, options.server, sockets, None)
     }
 
+    /// An endpoint on sockets of the program, which stay as long as it: for those that are bound, marked or inherited in ways of
+    /// their own. A client may bind further ones for paths.
+    ///
+    /// # Errors
+    /// The system refuses what the sockets are set up with, a server has none, or the system has no randomness.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn on_sockets(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        bound: Vec<std::net::UdpSocket>,
+    ) -> io::Result<Self> {
+        if server.is_some() && bound.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a server needs a socket to listen on"));
+        }
+        let source = if server.is_some() { Source::Pinned } else { Source::Routed };
+        let mut sockets = Sockets::new(source);
+        for socket in bound {
+            sockets.adopt(socket)?;
+        }
+        start(config, server, sockets, None)
+    }
+
     /// Returns the state that the handles share with the driver.
     pub(crate) fn shared(&self) -> &Shared {
         &self.presence.shared
@@ -207,6 +232,36 @@ impl Endpoint {
             Poll::Pending
         })
         .await
+    }
+
+    /// The next client that asks for a connection, for servers whose admission is [deferred](crate::admission::Admission::deferred);
+    /// `None` once the endpoint is closed. The application accepts it, has it prove its address, or turns it away.
+    pub async fn accept_incoming(&self) -> Option<Incoming> {
+        let shared = &self.presence.shared;
+        poll_fn(|context| {
+            let mut state = shared.lock();
+            if !state.is_open() {
+                return Poll::Ready(None);
+            }
+            if let Some(candidate) = state.take_asking() {
+                return Poll::Ready(Some(Incoming::new(shared.clone(), candidate)));
+            }
+            state.accept_wakers.register(context.waker());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Adds a socket of the program, which stays as long as the endpoint: for one that is bound, marked or inherited in ways of
+    /// its own. To be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// The system refuses what the socket is set up with.
+    pub fn add_socket(&self, socket: std::net::UdpSocket) -> io::Result<SocketAddr> {
+        let mut state = self.presence.shared.lock();
+        let local = state.sockets.adopt(socket)?;
+        state.wake_driver();
+        Ok(local)
     }
 
     /// Replaces what new connections of peers are made from; `None` accepts no more. Existing connections go on.
@@ -367,8 +422,13 @@ impl Future for Connecting {
 }
 
 impl Connecting {
-    /// The connection that the attempt failed of, which is still there to be looked at then.
-    pub(crate) fn connection(&self) -> &Connection {
+    /// A connection that the application accepted.
+    pub(crate) fn new(connection: Connection) -> Self {
+        Self { connection: Some(connection) }
+    }
+
+    /// The connection as it is so far; of an attempt that failed, what is left to be looked at.
+    pub fn connection(&self) -> &Connection {
         self.connection.as_ref().expect("it is taken only when it is complete")
     }
 
@@ -378,10 +438,16 @@ impl Connecting {
     /// An attacker that records 0-RTT packets can have them delivered again, so that only what does no harm when it is
     /// done twice may be sent so (RFC 9001 §9.2).
     ///
+    /// A server's connection is there at once: it sends in the first flight, to a client that is not authenticated yet, and reads what
+    /// 0-RTT brings.
+    ///
     /// # Errors
     /// There is no such ticket: the handshake goes on.
     pub fn into_0rtt(mut self) -> Result<(Connection, EarlyDataAccepted), Self> {
-        match self.connection.take_if(|connection| connection.is_early_data()) {
+        match self
+            .connection
+            .take_if(|connection| connection.is_early_data() || connection.role() == Role::Server)
+        {
             Some(connection) => {
                 let accepted = EarlyDataAccepted { connection: connection.clone() };
                 Ok((connection, accepted))

@@ -50,6 +50,9 @@ pub enum ReadError {
     /// Reading was stopped here.
     #[error("reading was stopped")]
     Stopped,
+    /// The stream was read in any order before, so that bytes may be missing.
+    #[error("the stream was read in any order")]
+    Unordered,
     /// The connection ended.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
@@ -177,6 +180,7 @@ impl From<ReadError> for io::Error {
         let kind = match &error {
             ReadError::Reset(_) => io::ErrorKind::ConnectionReset,
             ReadError::Stopped => io::ErrorKind::NotConnected,
+            ReadError::Unordered => io::ErrorKind::InvalidInput,
             ReadError::ConnectionLost(lost) => kind_of(lost),
         };
         Self::new(kind, error)

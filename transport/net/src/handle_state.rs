@@ -87,6 +87,10 @@ pub(crate) struct Sender {
     pub(crate) end: Option<SendEnd>,
     /// Its priority as set.
     pub(crate) priority: Priority,
+    /// Futures that wait for the end, which outlive the application's handle.
+    watchers: u32,
+    /// True once the application dropped its handle.
+    is_dropped: bool,
 }
 
 impl Sender {
@@ -149,11 +153,15 @@ pub(crate) enum Move {
 pub(crate) struct HandleState {
     pub(crate) role: Role,
     pub(crate) phase: Phase,
+    /// True once the handshake was complete, even if the connection ended since.
+    pub(crate) was_connected: bool,
     pub(crate) usage: Usage,
     pub(crate) first_remote: SocketAddr,
     pub(crate) connected_wakers: Wakers,
     pub(crate) closed_wakers: Wakers,
     pub(crate) datagram_wakers: Wakers,
+    /// The tasks that wait for room in the queue of datagrams.
+    pub(crate) datagram_space_wakers: Wakers,
     pub(crate) path_wakers: Wakers,
     pub(crate) fates: FlatMap<PathId, PathFate>,
     pub(crate) moves: FlatMap<PathId, Move>,
@@ -184,11 +192,13 @@ impl HandleState {
         Self {
             role,
             phase: Phase::Handshaking,
+            was_connected: false,
             usage: if role == Role::Client { Usage::Both } else { Usage::Unaccepted },
             first_remote: tuple.remote,
             connected_wakers: Wakers::default(),
             closed_wakers: Wakers::default(),
             datagram_wakers: Wakers::default(),
+            datagram_space_wakers: Wakers::default(),
             path_wakers: Wakers::default(),
             fates: FlatMap::default(),
             moves: FlatMap::default(),
@@ -233,7 +243,25 @@ impl HandleState {
 
     /// The application dropped the sending half of stream `id`.
     pub(crate) fn remove_sender(&mut self, id: StreamId) {
-        self.senders.remove(&id);
+        let sender = self.sender(id);
+        sender.is_dropped = true;
+        if sender.watchers == 0 {
+            self.senders.remove(&id);
+        }
+    }
+
+    /// Somebody waits for the end of stream `id`.
+    pub(crate) fn watch_sender(&mut self, id: StreamId) {
+        self.sender(id).watchers += 1;
+    }
+
+    /// Somebody does not wait any more for the end of stream `id`.
+    pub(crate) fn unwatch_sender(&mut self, id: StreamId) {
+        let Some(sender) = self.senders.get_mut(&id) else { return };
+        sender.watchers -= 1;
+        if sender.watchers == 0 && sender.is_dropped {
+            self.senders.remove(&id);
+        }
     }
 
     /// Counters now, or at the end.
@@ -289,6 +317,7 @@ impl HandleState {
         match event {
             Event::Connected => {
                 self.phase = Phase::Established;
+                self.was_connected = true;
                 self.connected_wakers.wake();
                 self.path_wakers.wake();
             }
@@ -316,6 +345,7 @@ impl HandleState {
             &mut self.connected_wakers,
             &mut self.closed_wakers,
             &mut self.datagram_wakers,
+            &mut self.datagram_space_wakers,
             &mut self.path_wakers,
         ] {
             wakers.wake();

@@ -19,6 +19,7 @@ mod driver;
 mod endpoint;
 mod error;
 mod handle_state;
+mod incoming;
 pub mod links;
 mod migration;
 mod options;
@@ -67,6 +68,7 @@ pub use hvq_transport::{Bandwidth, PathId, Role};
 
 /// Servers that choose their clients: [`ServerConfig::retry`] and [`ServerConfig::admission`].
 pub mod admission {
+    pub use crate::incoming::Incoming;
     pub use hvq_transport::endpoint::{Admission, Candidate, Decision, RetryPolicy};
 }
 

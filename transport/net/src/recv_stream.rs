@@ -24,6 +24,10 @@ pub struct RecvStream {
     connection: Connection,
     id: StreamId,
     end: Option<ReceiveEnd>,
+    /// Bytes that were given to the application so far.
+    given: u64,
+    /// True once it was read in any order.
+    is_unordered: bool,
     /// Taken from the transport for a caller that asked for more than one chunk has, and what came behind it.
     taken: ShortQueue<Result<ReadOutcome, Refusal>>,
 }
@@ -36,9 +40,20 @@ enum ReceiveEnd {
     Stopped,
 }
 
+impl ReceiveEnd {
+    /// The error of a read at this end, if it is one.
+    fn tell(self) -> Result<(), ReadError> {
+        match self {
+            Self::Finished => Ok(()),
+            Self::Reset(code) => Err(ReadError::Reset(code)),
+            Self::Stopped => Err(ReadError::Stopped),
+        }
+    }
+}
+
 impl RecvStream {
     pub(crate) fn new(connection: Connection, id: StreamId) -> Self {
-        Self { connection, id, end: None, taken: ShortQueue::default() }
+        Self { connection, id, end: None, given: 0, is_unordered: false, taken: ShortQueue::default() }
     }
 
     /// The stream's ID.
@@ -98,9 +113,8 @@ impl RecvStream {
         most: usize,
     ) -> Poll<Result<Option<Bytes>, ReadError>> {
         match self.end {
-            Some(ReceiveEnd::Finished) => return Poll::Ready(Ok(None)),
-            Some(ReceiveEnd::Reset(code)) => return Poll::Ready(Err(ReadError::Reset(code))),
-            Some(ReceiveEnd::Stopped) => return Poll::Ready(Err(ReadError::Stopped)),
+            Some(end) => return Poll::Ready(end.tell().map(|()| None)),
+            None if self.is_unordered => return Poll::Ready(Err(ReadError::Unordered)),
             None => {}
         }
         if let Some(outcome) = self.take(most) {
@@ -129,6 +143,51 @@ impl RecvStream {
         }
     }
 
+    /// Takes at most `most` bytes that are there, whatever is missing before them, with their offset in the stream; `None` at the
+    /// end. Waits while nothing is there. The stream can be read in no other way from then on.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub async fn read_unordered(&mut self, most: usize) -> Result<Option<(u64, Bytes)>, ReadError> {
+        poll_fn(|context| self.poll_read_unordered(context, most)).await
+    }
+
+    /// [`read_unordered`](Self::read_unordered) for those who poll.
+    pub fn poll_read_unordered(
+        &mut self,
+        context: &mut Context<'_>,
+        most: usize,
+    ) -> Poll<Result<Option<(u64, Bytes)>, ReadError>> {
+        if let Some(end) = self.end {
+            return Poll::Ready(end.tell().map(|()| None));
+        }
+        self.is_unordered = true;
+        if let Some(outcome) = self.take(most) {
+            // These lie right before what the transport has not been asked for.
+            let at = self.given;
+            return Poll::Ready(self.interpret(outcome).map(|data| data.map(|data| (at, data))));
+        }
+        let id = self.id;
+        let outcome = self.connection.reference().command(|mut access| {
+            match access.core.as_deref_mut().map(|core| core.read_unordered(id, most)) {
+                Some(Ok((_, ReadOutcome::Blocked))) | None => {}
+                Some(outcome) => return Poll::Ready(Ok(outcome)),
+            }
+            access.open()?;
+            access.slot.receivers.insert(id, context.waker().clone());
+            Poll::Pending
+        });
+        match outcome {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(lost)) => Poll::Ready(Err(ReadError::ConnectionLost(lost))),
+            Poll::Ready(Ok(outcome)) => {
+                let at = outcome.as_ref().map_or(0, |(at, _)| *at);
+                let read = self.interpret(outcome.map(|(_, outcome)| outcome));
+                Poll::Ready(read.map(|data| data.map(|data| (at, data))))
+            }
+        }
+    }
+
     /// Takes at most `most` bytes of those that were read before.
     fn take(&mut self, most: usize) -> Option<Result<ReadOutcome, Refusal>> {
         match self.taken.front_mut() {
@@ -141,7 +200,10 @@ impl RecvStream {
 
     fn interpret(&mut self, outcome: Result<ReadOutcome, Refusal>) -> Result<Option<Bytes>, ReadError> {
         match outcome {
-            Ok(ReadOutcome::Data(data)) => Ok(Some(data)),
+            Ok(ReadOutcome::Data(data)) => {
+                self.given += data.len() as u64;
+                Ok(Some(data))
+            }
             Ok(ReadOutcome::Finished | ReadOutcome::Blocked) => {
                 self.end = Some(ReceiveEnd::Finished);
                 Ok(None)
@@ -165,6 +227,11 @@ impl RecvStream {
         }
         self.end = Some(ReceiveEnd::Stopped);
         self.stop_unless_done(code);
+    }
+
+    /// Returns true if the end of the stream was told, or reading was stopped.
+    pub fn is_over(&self) -> bool {
+        self.end.is_some()
     }
 
     fn stop_unless_done(&self, code: u64) {

@@ -217,28 +217,21 @@ impl SendStream {
     }
 
     /// Waits until the peer has everything that was written and finished (`None`), or has stopped reading (`Some` of its
-    /// code).
+    /// code). The future borrows nothing: it can be polled beside writes, and goes on when the stream is dropped, which
+    /// finishes it.
     ///
     /// # Errors
     /// The stream was reset here, or the connection ended.
-    pub async fn stopped(&mut self) -> Result<Option<u64>, WriteError> {
-        poll_fn(|context| self.poll_stopped(context)).await
+    pub fn stopped(
+        &self,
+    ) -> impl Future<Output = Result<Option<u64>, WriteError>> + Send + Sync + Unpin + use<> {
+        let watch = StopWatch::new(self.connection.clone(), self.id);
+        poll_fn(move |context| poll_end(&watch.connection, watch.id, context))
     }
 
     /// [`stopped`](Self::stopped) for those who poll.
     pub fn poll_stopped(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<u64>, WriteError>> {
-        let id = self.id;
-        self.connection.reference().look(|_, slot| {
-            let sender = slot.sender(id);
-            match sender.end {
-                Some(SendEnd::Delivered) => return Poll::Ready(Ok(None)),
-                Some(SendEnd::Stopped(code)) => return Poll::Ready(Ok(Some(code))),
-                Some(SendEnd::Reset) => return Poll::Ready(Err(WriteError::Closed)),
-                Some(SendEnd::Finished) | None => sender.end_wakers.register(context.waker()),
-            }
-            slot.check_open()?;
-            Poll::Pending
-        })
+        poll_end(&self.connection, self.id, context)
     }
 
     fn command<T>(&self, command: impl FnOnce(&mut Core) -> Result<T, Refusal>) -> Result<T, WriteError> {
@@ -283,19 +276,57 @@ impl SendStream {
     }
 }
 
+/// Keeps what is known of the end of a stream for as long as somebody waits for it.
+struct StopWatch {
+    connection: Connection,
+    id: StreamId,
+}
+
+impl StopWatch {
+    fn new(connection: Connection, id: StreamId) -> Self {
+        connection.reference().look(|_, slot| slot.watch_sender(id));
+        Self { connection, id }
+    }
+}
+
+impl Drop for StopWatch {
+    fn drop(&mut self) {
+        self.connection.reference().look(|_, slot| slot.unwatch_sender(self.id));
+    }
+}
+
+/// Ready when it is known how stream `id` ended.
+fn poll_end(
+    connection: &Connection,
+    id: StreamId,
+    context: &mut Context<'_>,
+) -> Poll<Result<Option<u64>, WriteError>> {
+    connection.reference().look(|_, slot| {
+        let sender = slot.sender(id);
+        match sender.end {
+            Some(SendEnd::Delivered) => return Poll::Ready(Ok(None)),
+            Some(SendEnd::Stopped(code)) => return Poll::Ready(Ok(Some(code))),
+            Some(SendEnd::Reset) => return Poll::Ready(Err(WriteError::Closed)),
+            Some(SendEnd::Finished) | None => sender.end_wakers.register(context.waker()),
+        }
+        slot.check_open()?;
+        Poll::Pending
+    })
+}
+
 impl Drop for SendStream {
     fn drop(&mut self) {
         let id = self.id;
         self.connection.reference().command(|mut access| {
             let ended = access.slot.sender(id).end.is_some();
-            access.slot.remove_sender(id);
             // The connection or the peer may have ended the stream before: then there is nothing to finish.
-            if !ended
-                && let Ok(core) = access.open()
-                && core.finish(id).is_err()
-            {
-                tracing::trace!(%id, "a stream that is dropped had ended");
+            if !ended && let Ok(core) = access.open() {
+                match core.finish(id) {
+                    Ok(()) => access.slot.sender(id).note_end(SendEnd::Finished),
+                    Err(_) => tracing::trace!(%id, "a stream that is dropped had ended"),
+                }
             }
+            access.slot.remove_sender(id);
         });
     }
 }

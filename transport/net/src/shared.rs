@@ -4,8 +4,8 @@ use crate::handle_state::{HandleState, Phase, Usage, Wakers};
 use crate::sockets::Sockets;
 use crate::{ConnectOptions, ConnectionError, Hints, PathId};
 use ahash::AHashMap;
-use hvq_transport::connection::{Event, FourTuple, Role, Transmit};
-use hvq_transport::endpoint::{ConnectionHandle, Endpoint as Core, Output};
+use hvq_transport::connection::{Connection, Event, FourTuple, Role, Transmit};
+use hvq_transport::endpoint::{Candidate, ConnectionHandle, Endpoint as Core, Output};
 use hvq_transport::hashing::shrink;
 use hvq_transport::time::{Deadline, Instant};
 use std::collections::VecDeque;
@@ -78,7 +78,10 @@ impl Shared {
             core,
             sockets,
             slots: AHashMap::new(),
+            unread: AHashMap::new(),
             accepted: VecDeque::new(),
+            asking: VecDeque::new(),
+            datagram_waiters: Vec::new(),
             accept_wakers: Wakers::default(),
             idle_wakers: Wakers::default(),
             rounds: 0,
@@ -108,6 +111,8 @@ pub(crate) struct State {
     pub(crate) core: Core,
     pub(crate) sockets: Sockets,
     pub(crate) slots: AHashMap<ConnectionHandle, Box<HandleState>>,
+    /// Connections that the protocol forgot and that the application has not read all of.
+    pub(crate) unread: AHashMap<ConnectionHandle, Box<Connection>>,
     pub(crate) accept_wakers: Wakers,
     pub(crate) idle_wakers: Wakers,
     /// Rounds of the driver so far, and who waits for the next.
@@ -115,6 +120,10 @@ pub(crate) struct State {
     round_wakers: Wakers,
     pub(crate) io: IoStats,
     accepted: VecDeque<ConnectionHandle>,
+    /// Clients that the application decides about.
+    asking: VecDeque<Candidate>,
+    /// Connections in which somebody waits for room in the queue of datagrams.
+    datagram_waiters: Vec<ConnectionHandle>,
     driver: Option<Waker>,
     standing: Standing,
     presence: Presence,
@@ -187,6 +196,43 @@ impl State {
         Some(handle)
     }
 
+    /// The next client that asks for a connection, if the application decides later.
+    pub(crate) fn take_asking(&mut self) -> Option<Candidate> {
+        self.asking.pop_front()
+    }
+
+    /// A connection that the application accepts: the handshake begins.
+    pub(crate) fn adopt_client(&mut self, handle: ConnectionHandle, tuple: FourTuple) {
+        let mut slot = HandleState::new(Role::Server, tuple);
+        slot.usage = Usage::Both;
+        self.slots.insert(handle, Box::new(slot));
+        self.wake_driver();
+    }
+
+    /// Has the tasks that wait for room in the queue of datagrams of `handle` woken once there is more.
+    pub(crate) fn wait_for_datagram_space(&mut self, handle: ConnectionHandle) {
+        if !self.datagram_waiters.contains(&handle) {
+            self.datagram_waiters.push(handle);
+        }
+    }
+
+    /// Datagrams may have left: who waited for it looks again.
+    fn wake_datagram_waiters(&mut self) {
+        for handle in self.datagram_waiters.drain(..) {
+            if let Some(slot) = self.slots.get_mut(&handle) {
+                slot.datagram_space_wakers.wake();
+            }
+        }
+    }
+
+    /// Takes note of clients that ask for a connection.
+    fn note_asking(&mut self) {
+        while let Some(candidate) = self.core.next_deferred() {
+            self.asking.push_back(candidate);
+            self.accept_wakers.wake();
+        }
+    }
+
     /// The application dropped its last handle on a connection.
     pub(crate) fn drop_reference(&mut self, handle: ConnectionHandle, now: Instant) {
         let Some(slot) = self.slots.get_mut(&handle) else { return };
@@ -255,6 +301,7 @@ impl State {
         (most, bytes): (usize, usize),
         transmits: &mut Vec<Transmit>,
     ) -> Progress {
+        self.note_asking();
         let mut taken = 0;
         for _ in 0..most {
             if taken >= bytes {
@@ -263,6 +310,9 @@ impl State {
             match self.core.poll(now) {
                 Output::Transmit(transmit) => {
                     taken += transmit.bytes.len();
+                    if !self.datagram_waiters.is_empty() {
+                        self.wake_datagram_waiters();
+                    }
                     transmits.push(transmit);
                 }
                 Output::Event(handle, event) => self.on_event(handle, event, now),
@@ -327,6 +377,9 @@ impl State {
                     slot.end(ConnectionError::LocallyClosed { code: 0 }, None);
                 }
                 slot.usage = Usage::Application;
+                if let Some(connection) = self.core.take_unread(handle) {
+                    self.unread.insert(handle, connection);
+                }
             }
             Usage::Protocol => self.drop_slot(handle),
             Usage::Unaccepted => {
@@ -338,6 +391,9 @@ impl State {
 
     fn drop_slot(&mut self, handle: ConnectionHandle) {
         self.slots.remove(&handle);
+        if self.unread.remove(&handle).is_some() {
+            shrink(&mut self.unread);
+        }
         shrink(&mut *self.slots);
     }
 

@@ -93,7 +93,12 @@ impl Socket {
                 tracing::debug!(%address, %error, "the socket keeps its small buffer");
             }
         }
-        let socket = UdpSocket::from(socket);
+        Self::adopt(UdpSocket::from(socket), device, source)
+    }
+
+    /// A socket that is bound already, to the interface `device` if that is named. To be called within a tokio runtime.
+    pub(crate) fn adopt(socket: UdpSocket, device: Option<&str>, source: Source) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
         let local = socket.local_addr()?;
         //= https://www.rfc-editor.org/rfc/rfc9000#section-14
         //= type=implication

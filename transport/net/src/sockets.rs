@@ -88,6 +88,13 @@ impl Sockets {
         self.all().try_for_each(|socket| socket.steer(shares))
     }
 
+    /// Takes a socket of the program that stays as long as the endpoint; its address.
+    pub(crate) fn adopt(&mut self, socket: std::net::UdpSocket) -> io::Result<SocketAddr> {
+        let _context = self.runtime.enter();
+        let socket = Socket::adopt(socket, None, self.source)?;
+        Ok(self.add(socket, Holders::Endpoint).local())
+    }
+
     fn bind_lasting(
         &mut self,
         local: &LocalAddress,

@@ -125,7 +125,7 @@ async fn a_stop_before_the_stream_is_accepted_is_not_lost() {
     let mut other = within(pair.near.open_uni()).await.unwrap();
     other.write_all(b"later").await.unwrap();
     within(pair.far.accept_uni()).await.unwrap();
-    let (mut far_send, _far_receive) = within(pair.far.accept_bi()).await.unwrap();
+    let (far_send, _far_receive) = within(pair.far.accept_bi()).await.unwrap();
     assert_eq!(within(far_send.stopped()).await, Ok(Some(7)));
 }
 
@@ -135,7 +135,7 @@ async fn dropped_halves_finish_and_stop() {
     let (mut send, receive) = within(pair.near.open_bi()).await.unwrap();
     send.write_all(b"all of it").await.unwrap();
     drop(send);
-    let (mut far_send, mut far_receive) = within(pair.far.accept_bi()).await.unwrap();
+    let (far_send, mut far_receive) = within(pair.far.accept_bi()).await.unwrap();
     assert_eq!(within(far_receive.read_to_end(100)).await.unwrap(), b"all of it");
     drop(receive);
     assert_eq!(within(far_send.stopped()).await, Ok(Some(0)));
@@ -259,4 +259,20 @@ async fn closing_ends_every_operation_with_the_code() {
     assert_eq!(send.write(b"x").await, Err(WriteError::ConnectionLost(local.clone())));
     assert_eq!(within(receive.read_chunk(9)).await, Err(ReadError::ConnectionLost(local)));
     assert!(!pair.near.stats().paths.is_empty());
+}
+
+#[tokio::test]
+async fn data_that_arrived_before_the_peer_closed_is_read_however_late() {
+    let pair = Pair::new().await;
+    let mut send = pair.far.open_uni().await.unwrap();
+    send.write_all(b"goodbye").await.unwrap();
+    send.finish().unwrap();
+    within(send.stopped()).await.unwrap();
+    pair.far.close(1, b"");
+    within(pair.near.closed()).await;
+    // The protocol has nothing left of the connection then.
+    within(pair.client.wait_idle()).await;
+    let mut receive = within(pair.near.accept_uni()).await.unwrap();
+    assert_eq!(within(receive.read_to_end(100)).await.unwrap(), b"goodbye");
+    within(pair.near.accept_uni()).await.expect_err("there is no more");
 }

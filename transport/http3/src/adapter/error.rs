@@ -39,7 +39,7 @@ pub(crate) fn read_error(error: ReadError) -> StreamErrorIncoming {
     match error {
         ReadError::Reset(code) => StreamErrorIncoming::StreamTerminated { error_code: code },
         ReadError::ConnectionLost(lost) => connection_lost(lost),
-        ReadError::Stopped => StreamErrorIncoming::Unknown(Box::new(error)),
+        ReadError::Stopped | ReadError::Unordered => StreamErrorIncoming::Unknown(Box::new(error)),
     }
 }
 
