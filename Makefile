@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help dist wheel mutants prove memory admission fresh attacks chaos failover live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak tunnel lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
+.PHONY: help dist wheel mutants prove memory admission fresh attacks chaos failover live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak tunnel lint fmt interop quinn runner aioquic bench rules supply-chain fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -123,6 +123,9 @@ fmt: ## format the code
 
 interop: prepare-interop ## exchange data with other implementations, put the table into docs/results
 	@scripts/interop.sh $(or $(ARGS),--write docs/results/interop.md)
+
+quinn: prepare-base ## run quinn's own examples and tests over hvq-quinn, put the table into docs/results
+	@scripts/quinn.sh $(or $(ARGS),--write docs/results/quinn.md)
 
 runner: prepare-runner ## play the cases of the QUIC interop runner over a relay, put the table into docs/results
 	@scripts/runner.sh $(or $(ARGS),--write docs/results/runner.md)
