@@ -48,6 +48,12 @@ impl Importance {
         };
         if small { CONTROL } else { exchange.priority() }
     }
+
+    /// The number of flows that are remembered.
+    #[cfg(test)]
+    pub(crate) fn flows(&self) -> usize {
+        self.exchanges.len()
+    }
 }
 
 impl Exchange {

@@ -148,6 +148,8 @@ fn take(payload: &mut Bytes) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::importance::Importance;
+    use hvq_emulation::tun::packet::{Header, Transport};
     use proptest::prelude::*;
 
     fn ms(value: u64) -> Duration {
@@ -201,6 +203,44 @@ mod tests {
         for bad in [&b""[..], &[4, 1, 2], &[2], &[2, 1], &[2, 0x80, 0, 0x40, 0, 1, 9]] {
             assert!(order.arrive(Bytes::copy_from_slice(bad), ms(0)).is_empty(), "{bad:?}");
         }
+    }
+
+    /// The first and the last of three fragments of a datagram of a sender; the one between never comes.
+    fn fragments(sender: u32) -> [Vec<u8>; 2] {
+        let [a, b, c, d] = sender.to_be_bytes();
+        [0x2000, 0x0002].map(|place: u16| {
+            let [high, low] = place.to_be_bytes();
+            vec![
+                0x45, 0, 0, 28, c, d, high, low, 64, 17, 0, 0, a, b, c, d, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
+                0,
+            ]
+        })
+    }
+
+    #[test]
+    fn a_flood_of_fragments_fills_neither_end() {
+        // K27: nobody puts fragments together; they are flows of few numbers, and no more of them wait than of other packets.
+        let (flows, mut importance) = (Flows::default(), Importance::default());
+        let (mut numbering, mut order) = (Numbering::new(Ordering::Numbered), patient());
+        let mut handed = 0;
+        for sender in 0..60_000 {
+            for packet in fragments(sender) {
+                let header = Header::read(&packet);
+                assert!(matches!(header.unwrap().transport, Transport::Fragment(17)));
+                let flow = flows.of(header.as_ref());
+                importance.of(header.as_ref(), flow, packet.len(), ms(0));
+                let lost = numbering.payload(flow, &packet);
+                let payload = numbering.payload(flow, &packet);
+                drop(lost);
+                handed += order.arrive(payload.into(), ms(0)).len();
+            }
+        }
+        let most = usize::try_from(Flows::MOST).unwrap();
+        assert!(numbering.next.len() <= most && order.flows.len() <= most);
+        assert!(importance.flows() <= most);
+        assert_eq!(order.held, MOST_HELD);
+        assert_eq!(handed + order.give_up(ms(1_000)).len(), 120_000, "nothing is kept for good");
+        assert_eq!((order.held, order.waiting.len()), (0, 0));
     }
 
     proptest! {
