@@ -127,7 +127,11 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
     let through = gateway.virtual_hosts().proxy.is_some();
     let settings = Settings {
         max_field_section_size: gateway.virtual_hosts().limits.header,
-        tunnels: if through { Tunnels::Taken } else { Tunnels::None },
+        tunnels: match gateway.virtual_hosts().has_origins() {
+            _ if through => Tunnels::Taken,
+            true => Tunnels::Streams,
+            false => Tunnels::None,
+        },
         ..Settings::default()
     };
     let server = match Server::new(connection.clone(), settings).await {

@@ -63,7 +63,8 @@ pub(crate) fn check(request: &Request<()>) -> Result<Option<u64>, FieldError> {
     if uri.authority().is_some_and(|authority| port_of(authority).is_err()) {
         return Err(FieldError::Malformed("the authority's port is no number of 16 bits"));
     }
-    if request.method() != Method::CONNECT {
+    // Extended CONNECT has a path, too (RFC 8441 §4).
+    if request.method() != Method::CONNECT || uri.path_and_query().is_some() {
         let path = uri.path_and_query().map_or("", |path| path.as_str());
         // RFC 9114 §4.3.1: a path begins with a slash; only OPTIONS may ask for the server as a whole.
         let whole = path == "*" && request.method() == Method::OPTIONS;

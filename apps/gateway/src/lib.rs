@@ -27,7 +27,7 @@
 //! - `early-data: 1` with requests that came in 0-RTT (RFC 8470); methods that are not safe wait for the handshake.
 //!
 //! # What is not carried
-//! Interim responses other than `100 Continue`, upgrades, `te`, and trailers of requests that no `trailer` field announces.
+//! Interim responses other than `100 Continue`, upgrades other than to WebSocket, `te`, and trailers of requests that no `trailer` field announces.
 //!
 //! # One of many
 //! With `workers`, several endpoints share the addresses: the kernel gives each datagram to the one that its connection ID
@@ -78,6 +78,7 @@ mod tokens;
 mod tunnel;
 mod udp;
 mod virtual_host;
+mod websocket;
 
 pub use acceptor::AcceptorError;
 pub use clients::Clients;

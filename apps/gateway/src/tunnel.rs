@@ -15,9 +15,8 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep_until};
 
 /// Bytes that are read at a time.
@@ -166,7 +165,13 @@ pub(crate) async fn lead(
     }
     let gateway = active.peer.gateway.clone();
     let _open = gateway.metrics.tunnel();
-    carry(&mut active, receive, stream, patience).await;
+    let (mut read, mut write) = stream.into_split();
+    if carry(&mut active, receive, (&mut read, &mut write), patience).await.is_err()
+        && let Ok(stream) = read.reunite(write)
+    {
+        // A connection that is given up is reset, which only dropping it without a goodbye does (RFC 9114 §4.4).
+        drop(stream.set_zero_linger());
+    }
 }
 
 /// The time of the latest activity in either direction of a tunnel.
@@ -197,7 +202,7 @@ impl Activity {
 }
 
 /// The side at which one direction of a tunnel ended before its end.
-enum Broken {
+pub(crate) enum BrokenSide {
     /// The client's stream.
     Client,
     /// The host's connection.
@@ -205,67 +210,75 @@ enum Broken {
 }
 
 /// Carries bytes both ways until both ends are done, one breaks off, or nothing moves for too long.
-async fn carry(active: &mut ActiveRequest, mut receive: Receive, stream: TcpStream, patience: Duration) {
-    // A connection that is given up is reset, which only dropping it without a goodbye does (RFC 9114 §4.4).
-    let abrupt = |stream: &TcpStream| drop(stream.set_zero_linger());
-    let (mut read, mut write) = stream.into_split();
+///
+/// # Errors
+/// One side broke off, or nothing moved: the client's stream was reset.
+pub(crate) async fn carry(
+    active: &mut ActiveRequest,
+    mut receive: Receive,
+    (read, write): (&mut (impl AsyncRead + Unpin), &mut (impl AsyncWrite + Unpin)),
+    patience: Duration,
+) -> Result<(), BrokenSide> {
     let activity = Activity::new();
     let unwanted = active.gone.clone();
     let mut uploaded = 0;
     let ended = {
-        let up = upwards(&mut receive, &mut write, &activity, &mut uploaded);
-        let down = downwards(&mut read, &mut active.reply, &activity);
+        let up = upwards(&mut receive, write, &activity, &mut uploaded);
+        let down = downwards(read, &mut active.reply, &activity);
         let gone = async {
             unwanted.wait().await;
-            Err::<(), _>(Broken::Client)
+            Err::<(), _>(BrokenSide::Client)
         };
         let both = async { tokio::try_join!(up, down).map(|_| ()) };
         tokio::select! {
             ended = both => ended,
             ended = gone => ended,
-            () = activity.still(patience) => Err(Broken::Host),
+            () = activity.still(patience) => Err(BrokenSide::Host),
         }
     };
     active.entry.uploaded(uploaded);
-    if let Err(broken) = ended {
+    if let Err(broken) = &ended {
         // RFC 9114 §4.4: an error of the TCP connection is H3_CONNECT_ERROR on the stream, and the other way round a reset.
         let code = match broken {
-            Broken::Client => Code::H3_REQUEST_CANCELLED,
-            Broken::Host => Code::H3_CONNECT_ERROR,
+            BrokenSide::Client => Code::H3_REQUEST_CANCELLED,
+            BrokenSide::Host => Code::H3_CONNECT_ERROR,
         };
         receive.stop(code);
         active.reply.abort(code);
-        if let Ok(stream) = read.reunite(write) {
-            abrupt(&stream);
-        }
     }
+    ended
 }
 
 async fn upwards(
     receive: &mut Receive,
-    write: &mut OwnedWriteHalf,
+    write: &mut (impl AsyncWrite + Unpin),
     activity: &Activity,
     count: &mut u64,
-) -> Result<(), Broken> {
+) -> Result<(), BrokenSide> {
     while let Some(mut data) =
-        poll_fn(|context| receive.poll_data(context)).await.map_err(|_| Broken::Client)?
+        poll_fn(|context| receive.poll_data(context)).await.map_err(|_| BrokenSide::Client)?
     {
         *count += data.len() as u64;
-        write.write_all_buf(&mut data).await.map_err(|_| Broken::Host)?;
+        write.write_all_buf(&mut data).await.map_err(|_| BrokenSide::Host)?;
+        write.flush().await.map_err(|_| BrokenSide::Host)?;
         activity.moved();
     }
-    write.shutdown().await.map_err(|_| Broken::Host)
+    write.shutdown().await.map_err(|_| BrokenSide::Host)
 }
 
-async fn downwards(read: &mut OwnedReadHalf, reply: &mut Reply, activity: &Activity) -> Result<(), Broken> {
+async fn downwards(
+    read: &mut (impl AsyncRead + Unpin),
+    reply: &mut Reply,
+    activity: &Activity,
+) -> Result<(), BrokenSide> {
     let mut buffer = BytesMut::new();
     loop {
         buffer.reserve(CHUNK);
-        if read.read_buf(&mut buffer).await.map_err(|_| Broken::Host)? == 0 {
-            return reply.finish().await.map_err(|_| Broken::Client);
+        if read.read_buf(&mut buffer).await.map_err(|_| BrokenSide::Host)? == 0 {
+            return reply.finish().await.map_err(|_| BrokenSide::Client);
         }
         let data: Bytes = buffer.split().freeze();
-        reply.data(data).await.map_err(|_| Broken::Client)?;
+        reply.data(data).await.map_err(|_| BrokenSide::Client)?;
         activity.moved();
     }
 }

@@ -68,6 +68,11 @@ impl VirtualHosts {
         Ok(Self { hosts, proxy, limits, timeouts, names: names.clone() })
     }
 
+    /// Returns true if a host has origins.
+    pub(crate) fn has_origins(&self) -> bool {
+        self.origins().next().is_some()
+    }
+
     /// Begins the checks of origins that the configuration asks for, which end with this.
     pub(crate) fn check(&self) {
         self.origins().for_each(Origins::check);

@@ -23,6 +23,8 @@ pub(crate) struct Metrics {
     open_connections: AtomicI64,
     open_requests: AtomicI64,
     open_tunnels: AtomicI64,
+    websockets: AtomicU64,
+    open_websockets: AtomicI64,
     /// Connections over TCP: of HTTP/1.1, and of HTTP/2.
     tcp: [AtomicU64; 2],
     open_tcp: AtomicI64,
@@ -134,6 +136,12 @@ impl Metrics {
     /// A tunnel is open for as long as the result lasts.
     pub(crate) fn tunnel(&self) -> Lasting<'_> {
         Lasting::new(&self.open_tunnels)
+    }
+
+    /// A WebSocket is open for as long as the result lasts.
+    pub(crate) fn websocket(&self) -> Lasting<'_> {
+        self.websockets.fetch_add(1, Ordering::Relaxed);
+        Lasting::new(&self.open_websockets)
     }
 
     /// A request begins.

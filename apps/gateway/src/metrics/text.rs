@@ -81,6 +81,8 @@ impl Metrics {
         text.single("connections", "gauge", "Connections that exist.", gauge(&self.open_connections));
         text.single("requests", "gauge", "Requests under way.", gauge(&self.open_requests));
         text.single("tunnels", "gauge", "Tunnels that are open.", gauge(&self.open_tunnels));
+        text.single("websockets_total", "counter", "WebSockets that were opened.", load(&self.websockets));
+        text.single("websockets", "gauge", "WebSockets that are open.", gauge(&self.open_websockets));
         text.begin("requests_total", "counter", "Requests by the class of their status; none was answered.");
         for (class, count) in self.statuses.iter().enumerate().filter(|(class, _)| *class != 1) {
             let class = if class == 0 { "none".to_owned() } else { format!("{class}xx") };

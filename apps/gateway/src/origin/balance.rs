@@ -202,7 +202,7 @@ impl Origin {
         let mut fields = HeaderMap::new();
         fields.insert(USER_AGENT, HeaderValue::from_static("hvq-gateway"));
         let authority = self.url.authority.clone();
-        let head = Head { method: Method::GET, authority, path: path.clone(), fields };
+        let head = Head { method: Method::GET, authority, path: path.clone(), fields, switches: false };
         let answer = self.send(head, Upload::empty()).await;
         answer.is_ok_and(|answer| answer.status().is_success() || answer.status().is_redirection())
     }

@@ -70,7 +70,15 @@ impl Direct {
     /// # Errors
     /// [`io::ErrorKind::TimedOut`] if that takes too long, and what the system says.
     pub(crate) async fn connect(&self) -> io::Result<Wire> {
-        self.target.connect().await
+        self.target.connect(None).await
+    }
+
+    /// Connects for HTTP/1.1 alone.
+    ///
+    /// # Errors
+    /// Those of [`Direct::connect`].
+    pub(crate) async fn connect_http1(&self) -> io::Result<Wire> {
+        self.target.connect(Some(b"\x08http/1.1")).await
     }
 }
 
@@ -93,7 +101,8 @@ fn tls(ca: Option<&[u8]>) -> Result<SslConnector, boring::error::ErrorStack> {
 }
 
 impl Target {
-    async fn connect(&self) -> io::Result<Wire> {
+    /// Connects; with TLS for these protocols, or else those that the configuration has.
+    async fn connect(&self, protocols: Option<&[u8]>) -> io::Result<Wire> {
         let connecting = async {
             #[cfg(unix)]
             if let Some(path) = &self.socket {
@@ -104,7 +113,10 @@ impl Target {
             stream.set_nodelay(true)?;
             let stream = Attentive::new(stream);
             let Some(tls) = &self.tls else { return Ok(Wire::Plain(TokioIo::new(stream))) };
-            let session = tls.configure().map_err(io::Error::other)?;
+            let mut session = tls.configure().map_err(io::Error::other)?;
+            if let Some(protocols) = protocols {
+                session.set_alpn_protos(protocols).map_err(io::Error::other)?;
+            }
             let stream = tokio_boring::connect(session, &self.host, stream)
                 .await
                 .map_err(|error| io::Error::other(format!("TLS: {error}")))?;
@@ -125,7 +137,7 @@ impl Service<Uri> for Direct {
 
     fn call(&mut self, _: Uri) -> Connecting {
         let target = self.target.clone();
-        Box::pin(async move { target.connect().await })
+        Box::pin(async move { target.connect(None).await })
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) enum Failure {
     Unintelligible(String),
     /// Its answer took too long.
     Late,
+    /// It speaks HTTP/2 alone, where the connection has no other protocol.
+    NoUpgrade,
 }
 
 impl Failure {
@@ -31,6 +33,7 @@ impl Failure {
             Self::Forbidden => (StatusCode::FORBIDDEN, "this address may not be reached"),
             Self::Closed => (StatusCode::BAD_GATEWAY, "the origin closed the connection without an answer"),
             Self::Unintelligible(_) => (StatusCode::BAD_GATEWAY, "the origin's answer is no HTTP"),
+            Self::NoUpgrade => (StatusCode::NOT_IMPLEMENTED, "there are no WebSockets at this host"),
             Self::Late => (StatusCode::GATEWAY_TIMEOUT, "the origin did not answer in time"),
         }
     }
@@ -44,6 +47,7 @@ impl Failure {
             Self::Closed => "closed",
             Self::Unintelligible(_) => "unintelligible",
             Self::Late => "late",
+            Self::NoUpgrade => "no_upgrade",
         }
     }
 }

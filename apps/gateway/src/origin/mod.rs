@@ -5,6 +5,7 @@ mod connector;
 mod failure;
 mod pool;
 mod standing;
+mod switch;
 mod wire;
 
 pub(crate) use balance::{OriginState, Origins, UnderWay};
@@ -37,6 +38,7 @@ pub(crate) struct Origin {
     url: OriginUrl,
     habits: Habits,
     way: Way,
+    connector: Direct,
 }
 
 /// The form in which an origin gets requests.
@@ -64,6 +66,8 @@ pub(crate) struct Head {
     pub(crate) authority: Authority,
     pub(crate) path: PathAndQuery,
     pub(crate) fields: HeaderMap,
+    /// True if it asks for another protocol on its connection.
+    pub(crate) switches: bool,
 }
 
 impl Head {
@@ -85,11 +89,11 @@ impl Origin {
     ) -> Result<Self, String> {
         let connector = Direct::new(&url, ca, patience)?;
         let way = match url.protocol {
-            Protocol::Http1 => Way::Plain(Pool::new(connector)),
-            Protocol::Http2 => Way::Other(Box::new(client(connector, true))),
-            Protocol::Tls => Way::Other(Box::new(client(connector, false))),
+            Protocol::Http1 => Way::Plain(Pool::new(connector.clone())),
+            Protocol::Http2 => Way::Other(Box::new(client(connector.clone(), true))),
+            Protocol::Tls => Way::Other(Box::new(client(connector.clone(), false))),
         };
-        Ok(Self { way, url, habits })
+        Ok(Self { way, url, habits, connector })
     }
 
     /// Returns the setting of underscores: tells whether it gets fields whose names have underscores.
@@ -103,12 +107,9 @@ impl Origin {
             head.authority = self.url.authority.clone();
         }
         match &self.way {
-            Way::Plain(pool) => {
-                let host = HeaderValue::from_str(head.authority.as_str());
-                head.fields.insert(HOST, host.expect("an authority is visible ASCII"));
-                let target = Uri::from(head.path.clone());
-                pool.send(request(target, head, body)).await
-            }
+            Way::Other(_) if head.switches && self.url.protocol == Protocol::Http2 => Err(Failure::NoUpgrade),
+            _ if head.switches => switch::send(&self.connector, relative(head, body)).await,
+            Way::Plain(pool) => pool.send(relative(head, body)).await,
             // HTTP/2 must not say the host twice.
             Way::Other(client) => {
                 let scheme = if self.url.protocol == Protocol::Tls { Scheme::HTTPS } else { Scheme::HTTP };
@@ -160,6 +161,14 @@ where
         .http1_max_buf_size(BUFFER)
         .http2_only(prior_knowledge)
         .build(connector)
+}
+
+/// A request that names its host in a field.
+fn relative(mut head: Head, body: Upload) -> Request<Upload> {
+    let host = HeaderValue::from_str(head.authority.as_str());
+    head.fields.insert(HOST, host.expect("an authority is visible ASCII"));
+    let target = Uri::from(head.path.clone());
+    request(target, head, body)
 }
 
 /// A request that names its host in the target.

@@ -14,6 +14,7 @@ pub(crate) use channel::{Cut, ResponseBody, Waiting, channel};
 pub(crate) use gone::Gone;
 pub(crate) use progress::{Progress, Trouble};
 pub(crate) use receive::Receive;
+pub(crate) use relay::{Upstream, answered, back};
 pub(crate) use reply::{Reply, Unsent};
 pub(crate) use upload::{Bounds, Upload};
 
@@ -23,7 +24,7 @@ use crate::content::{self, Body};
 use crate::fields::{self, FieldError};
 use crate::quota::Notice;
 use crate::virtual_host::{Route, VirtualHosts};
-use crate::{connect_ip, tunnel, udp};
+use crate::{connect_ip, tunnel, udp, websocket};
 use bytes::Bytes;
 use http::header::{EXPECT, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
@@ -128,23 +129,9 @@ impl ActiveRequest {
             Ok(declared) => declared,
             Err(fault) => return self.fail(fault).await,
         };
-        if self.request.method() == Method::CONNECT {
-            if self.peer.quic().is_none() {
-                let text = "tunnels are for clients of HTTP/3";
-                return self.refuse(StatusCode::NOT_IMPLEMENTED, text, None).await;
-            }
-            return match self.request.extensions().get::<Protocol>().map(Protocol::as_str) {
-                None => Box::pin(tunnel::serve(self)).await,
-                Some(protocol) if connect_ip::is_asked(protocol, self.request.uri().path()) => {
-                    Box::pin(connect_ip::serve(self)).await;
-                }
-                Some("connect-udp") => Box::pin(udp::serve(self)).await,
-                // RFC 9220 §3.
-                Some(_) => {
-                    let text = "only connect-udp and connect-ip are spoken here";
-                    self.refuse(StatusCode::NOT_IMPLEMENTED, text, None).await;
-                }
-            };
+        let is_websocket = websocket::is_asked(&self.request);
+        if self.request.method() == Method::CONNECT && !is_websocket {
+            return self.connect().await;
         }
         let uri = self.request.uri().clone();
         let route =
@@ -158,6 +145,15 @@ impl ActiveRequest {
             return self.refuse(StatusCode::MISDIRECTED_REQUEST, text, None).await;
         }
         match route {
+            Route::Origin(origins) if is_websocket => {
+                self.entry.origin();
+                Box::pin(websocket::serve(self, origins, declared)).await;
+            }
+            Route::Files(_) | Route::Elsewhere(_) if is_websocket => {
+                // RFC 9220 §3.
+                let text = "there are no WebSockets at this host";
+                self.refuse(StatusCode::NOT_IMPLEMENTED, text, None).await;
+            }
             Route::Files(files) => {
                 let answer = content::answer(&self.request, |path| files.answer(path, &self.request));
                 self.own(answer).await;
@@ -177,6 +173,26 @@ impl ActiveRequest {
                 // RFC 9110 §15.5.20.
                 let text = "this host is not served here";
                 self.refuse(StatusCode::MISDIRECTED_REQUEST, text, None).await;
+            }
+        }
+    }
+
+    /// Answers a request for a tunnel.
+    async fn connect(mut self: Box<Self>) {
+        if self.peer.quic().is_none() {
+            let text = "tunnels are for clients of HTTP/3";
+            return self.refuse(StatusCode::NOT_IMPLEMENTED, text, None).await;
+        }
+        match self.request.extensions().get::<Protocol>().map(Protocol::as_str) {
+            None => Box::pin(tunnel::serve(self)).await,
+            Some(protocol) if connect_ip::is_asked(protocol, self.request.uri().path()) => {
+                Box::pin(connect_ip::serve(self)).await;
+            }
+            Some("connect-udp") => Box::pin(udp::serve(self)).await,
+            // RFC 9220 §3.
+            Some(_) => {
+                let text = "only websocket, connect-udp and connect-ip are spoken here";
+                self.refuse(StatusCode::NOT_IMPLEMENTED, text, None).await;
             }
         }
     }

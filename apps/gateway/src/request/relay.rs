@@ -6,6 +6,7 @@ use crate::connection::Peer;
 use crate::fields::{self, Circumstances, FieldError};
 use crate::origin::{Anywhere, Failure, Head, Origins, UnderWay};
 use crate::quota::Permit;
+use crate::websocket;
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use http_body::Body;
@@ -25,7 +26,7 @@ const USUAL: usize = 16 << 10;
 
 /// The upstream that a request goes to.
 #[derive(Clone, Debug)]
-pub(super) enum Upstream {
+pub(crate) enum Upstream {
     /// The origins of a host in the configuration.
     Origin(Arc<Origins>),
     /// The host that it names, whichever it is.
@@ -119,17 +120,41 @@ pub(super) async fn relay(
         Err(NoTurn::Client(unsent)) => return active.note(Err(unsent)),
         Err(NoTurn::Crowded) => return active.crowded("too many responses wait for their clients").await,
     };
-    let head = match head(&active, &upstream, early) {
+    if let Some((response, _under_way)) = answer(&mut active, upstream, declared, early).await {
+        back(&mut active, response).await;
+    }
+}
+
+/// Asks an origin for a connection of another protocol, and waits for the head of its response; `None` if there is none, of which the client
+/// was told.
+pub(crate) async fn answered(
+    active: &mut ActiveRequest,
+    upstream: Upstream,
+) -> Option<(Response<Incoming>, Option<UnderWay>)> {
+    answer(active, upstream, None, false).await
+}
+
+/// Asks an origin, and waits for the head of its response; `None` if there is none, of which the client was told.
+async fn answer(
+    active: &mut ActiveRequest,
+    upstream: Upstream,
+    declared: Option<u64>,
+    early: bool,
+) -> Option<(Response<Incoming>, Option<UnderWay>)> {
+    let head = match head(active, &upstream, early) {
         Ok(head) => head,
-        Err(fault) => return active.fail(fault).await,
+        Err(fault) => {
+            active.fail(fault).await;
+            return None;
+        }
     };
     let progress = Arc::new(Progress::default());
-    let answered = ask(&mut active, upstream, (head, early), (declared, progress.clone())).await;
+    let answered = ask(active, upstream, (head, early), (declared, progress.clone())).await;
     active.entry.uploaded(progress.bytes());
     match answered {
-        Ok((response, _under_way)) => {
+        Ok(answered) => {
             active.entry.answered();
-            back(&mut active, response).await;
+            return Some(answered);
         }
         Err(NoResponse::Origin(failure)) => {
             tracing::info!(%failure, "no answer from the origin");
@@ -137,9 +162,10 @@ pub(super) async fn relay(
             let (status, text) = failure.answer();
             active.refuse(status, text, None).await;
         }
-        Err(NoResponse::Client(trouble)) => troubled(&mut active, trouble).await,
+        Err(NoResponse::Client(trouble)) => troubled(active, trouble).await,
         Err(NoResponse::Cancelled) => active.reply.abort(Code::H3_REQUEST_CANCELLED),
     }
+    None
 }
 
 /// Waits for a turn among those of the connection of `peer`, and takes a place among those of all, if the client does not permit a usual
@@ -162,9 +188,14 @@ fn head(active: &ActiveRequest, upstream: &Upstream, early: bool) -> Result<Head
     let provenance = active.peer.provenance(&authority);
     let version = active.request.version();
     let circumstances = Circumstances { provenance, underscores: upstream.underscores(), version, early };
-    let fields = fields::inbound(active.request.headers(), circumstances)?;
+    let mut fields = fields::inbound(active.request.headers(), circumstances)?;
     let path = uri.path_and_query().ok_or(malformed)?.clone();
-    Ok(Head { method: active.request.method().clone(), path, fields, authority })
+    let (mut method, switches) = (active.request.method().clone(), websocket::is_asked(&active.request));
+    if switches {
+        websocket::upgrade(&mut fields);
+        method = Method::GET;
+    }
+    Ok(Head { method, path, fields, authority, switches })
 }
 
 /// Asks an origin, and others if it cannot be connected to or closes the connection before it answers, and asking again is safe: the method
@@ -188,7 +219,11 @@ async fn ask(
         idle: active.virtual_hosts.timeouts.idle,
         underscores: upstream.underscores(),
     };
-    let body = body(active, bounds, progress.clone()).await.map_err(NoResponse::Client)?;
+    // What comes behind a request for another protocol is not its body.
+    let body = match head.switches {
+        true => Upload::empty(),
+        false => body(active, bounds, progress.clone()).await.map_err(NoResponse::Client)?,
+    };
     let is_empty = body.is_empty();
     if is_empty {
         head.say_that_nothing_follows();
@@ -204,7 +239,9 @@ async fn ask(
             Err(NoResponse::Origin(failure)) => failure,
             Err(other) => return Err(other),
         };
-        upstream.failed(under_way.as_ref());
+        if !matches!(failure, Failure::NoUpgrade) {
+            upstream.failed(under_way.as_ref());
+        }
         let elsewhere = match failure {
             Failure::Closed => true,
             Failure::Unreachable(_) | Failure::ConnectTimeout => upstream.has_others(&tried),
@@ -263,7 +300,7 @@ async fn troubled(active: &mut ActiveRequest, trouble: Trouble) {
 }
 
 /// Hands the response on as the origin sends it and the client takes it.
-async fn back(active: &mut ActiveRequest, response: Response<Incoming>) {
+pub(crate) async fn back(active: &mut ActiveRequest, response: Response<Incoming>) {
     let (parts, mut body) = response.into_parts();
     let head = match fields::outbound(parts) {
         Ok(head) => head,

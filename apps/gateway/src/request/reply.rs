@@ -95,6 +95,21 @@ impl Reply {
         Ok(())
     }
 
+    /// Sends the head of a response behind which the stream is one of another protocol. Over TCP that is the affair of whoever has the
+    /// client's end from then on.
+    pub(crate) async fn switch(&mut self, head: Response<()>) -> Result<(), Unsent> {
+        let status = head.status();
+        match &mut self.outlet {
+            Outlet::Http3(stream) => stream.head(&head).await?,
+            Outlet::Tcp(sender, _) => {
+                sender.whole(head, Bytes::new()).await?;
+                self.stage = Stage::Over;
+            }
+        }
+        self.status = Some(status);
+        Ok(())
+    }
+
     /// Sends a response that is there as a whole.
     pub(crate) async fn whole(&mut self, mut head: Response<()>, body: Bytes) -> Result<(), Unsent> {
         let (status, length) = (head.status(), body.len() as u64);

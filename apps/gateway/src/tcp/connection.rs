@@ -6,18 +6,19 @@ use crate::gateway::Shared;
 use crate::quota::Notice;
 use crate::request::{ActiveRequest, Cut, Exchange, Gone, Reply, ResponseBody, Waiting, channel};
 use crate::virtual_host::VirtualHosts;
+use crate::websocket::ClientEnd;
 use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, Version};
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use std::net::IpAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_boring::SslStream;
 
@@ -37,6 +38,8 @@ struct Client {
     /// Told when a response waited for too long.
     stalled: Arc<Notify>,
     open: OpenRequests,
+    /// Lasts as long as the connection may: what it became another protocol for ends with it.
+    time: watch::Sender<()>,
 }
 
 /// The number of requests under way, and since when there is none.
@@ -95,71 +98,121 @@ pub(super) async fn serve(shared: Arc<Shared>, accepted: Accepted) {
     let is_http2 = stream.ssl().selected_alpn_protocol() == Some(b"h2");
     let _counted = shared.metrics.tcp_connection(is_http2);
     let virtual_hosts = shared.virtual_hosts();
-    let builder = builder(&virtual_hosts, is_http2);
     let open = OpenRequests(Arc::new(Mutex::new((0, Instant::now()))));
     let stalled = Arc::new(Notify::new());
     let peer = Arc::new(Peer::new(shared.clone(), address, None, shown));
-    let client = Arc::new(Client { peer, alt_svc, stalled: stalled.clone(), open: open.clone() });
+    let time = watch::Sender::new(());
+    let client =
+        Arc::new(Client { peer, alt_svc, stalled: stalled.clone(), open: open.clone(), time: time.clone() });
     let service = service_fn(move |request| respond(client.clone(), request));
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    // Set once no more requests are taken.
-    let mut end = None;
-    loop {
-        tokio::select! {
-            ended = connection.as_mut() => {
-                if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection over TCP");
+    let terms = Terms { shared: shared.clone(), virtual_hosts, idle, notice, stalled, open, time };
+    let stream = TokioIo::new(stream);
+    if is_http2 {
+        let connection = http2(&terms.virtual_hosts).serve_connection(stream, service);
+        terms.serve(connection, |connection| connection.graceful_shutdown()).await;
+    } else {
+        let connection = http1(&terms.virtual_hosts).serve_connection(stream, service).with_upgrades();
+        terms.serve(connection, |connection| connection.graceful_shutdown()).await;
+    }
+}
+
+/// The terms on which a connection is served.
+struct Terms {
+    shared: Arc<Shared>,
+    virtual_hosts: Arc<VirtualHosts>,
+    /// The silence after which it ends.
+    idle: Duration,
+    notice: Arc<Notice>,
+    stalled: Arc<Notify>,
+    open: OpenRequests,
+    time: watch::Sender<()>,
+}
+
+impl Terms {
+    /// Serves a connection, and what it became another protocol for. `drain` has it take no more requests.
+    async fn serve<C: Future<Output = hyper::Result<()>>>(&self, connection: C, drain: fn(Pin<&mut C>)) {
+        let Self { shared, virtual_hosts, open, .. } = self;
+        let mut connection = pin!(connection);
+        // True once another protocol has its stream.
+        let mut is_switched = false;
+        // Set once no more requests are taken.
+        let mut end = None;
+        loop {
+            tokio::select! {
+                ended = connection.as_mut(), if !is_switched => {
+                    if let Err(error) = ended {
+                        return tracing::debug!(%error, "a connection over TCP");
+                    }
+                    if self.time.receiver_count() == 0 {
+                        return;
+                    }
+                    is_switched = true;
                 }
-                return;
+                () = self.time.closed(), if is_switched => return,
+                () = self.notice.given() => return tracing::debug!("a connection over TCP gave way"),
+                () = self.stalled.notified() => return tracing::debug!("a client takes nothing"),
+                () = shared.stopping(), if end.is_none() => {
+                    if !is_switched {
+                        drain(connection.as_mut());
+                    }
+                    end = Some(Instant::now() + shared.patience());
+                }
+                () = open.idle(self.idle), if end.is_none() && !is_switched => {
+                    drain(connection.as_mut());
+                    end = Some(Instant::now() + virtual_hosts.timeouts.idle);
+                }
+                () = sleep_until(end.unwrap_or_else(Instant::now)), if end.is_some() => return,
             }
-            () = notice.given() => return tracing::debug!("a connection over TCP gave way"),
-            () = stalled.notified() => return tracing::debug!("a client takes nothing"),
-            () = shared.stopping(), if end.is_none() => {
-                connection.as_mut().graceful_shutdown();
-                end = Some(Instant::now() + shared.patience());
-            }
-            () = open.idle(idle), if end.is_none() => {
-                connection.as_mut().graceful_shutdown();
-                end = Some(Instant::now() + virtual_hosts.timeouts.idle);
-            }
-            () = sleep_until(end.unwrap_or_else(Instant::now)), if end.is_some() => return,
         }
     }
 }
 
-/// Sets hyper's bounds. Its timeout of headers counts from the start of a connection, too, and from the end of the response before.
-fn builder(virtual_hosts: &VirtualHosts, is_http2: bool) -> auto::Builder<TokioExecutor> {
-    let (limits, timeouts) = (virtual_hosts.limits, virtual_hosts.timeouts);
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    let header = usize::try_from(limits.header).unwrap_or(usize::MAX);
+/// Sets hyper's bounds for HTTP/1.1. Its timeout of headers counts from the start of a connection, too, and from the end of the response
+/// before.
+fn http1(virtual_hosts: &VirtualHosts) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    let header = usize::try_from(virtual_hosts.limits.header).unwrap_or(usize::MAX);
     builder
-        .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(timeouts.header)
+        .header_read_timeout(virtual_hosts.timeouts.header)
         .max_buf_size(header.saturating_add(BUFFER));
     builder
-        .http2()
+}
+
+/// Sets hyper's bounds for HTTP/2.
+fn http2(virtual_hosts: &VirtualHosts) -> http2::Builder<TokioExecutor> {
+    let limits = virtual_hosts.limits;
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
         .timer(TokioTimer::new())
         .max_header_list_size(u32::try_from(limits.header).unwrap_or(u32::MAX))
         .max_concurrent_streams(u32::try_from(limits.requests_per_connection).unwrap_or(u32::MAX))
         .max_pending_accept_reset_streams(RESETS)
         .max_local_error_reset_streams(ERRORS)
         .max_send_buf_size(SEND_BUFFER);
-    if is_http2 { builder.http2_only() } else { builder.http1_only() }
+    if virtual_hosts.has_origins() {
+        // RFC 8441 §3.
+        builder.enable_connect_protocol();
+    }
+    builder
 }
 
 /// Answers one request.
-async fn respond(client: Arc<Client>, request: Request<Incoming>) -> Result<Response<ResponseBody>, Cut> {
+async fn respond(client: Arc<Client>, mut request: Request<Incoming>) -> Result<Response<ResponseBody>, Cut> {
     let gateway = &client.peer.gateway;
     let virtual_hosts = gateway.virtual_hosts();
+    let websocket = ClientEnd::of(&mut request, &client.time);
     let (is_http2, (parts, body)) = (request.version() == Version::HTTP_2, request.into_parts());
-    let head = match head::canonical(Request::from_parts(parts, ()), virtual_hosts.limits.header) {
+    let mut head = match head::canonical(Request::from_parts(parts, ()), virtual_hosts.limits.header) {
         Ok(head) => head,
         Err(refusal) => {
             gateway.metrics.malformed();
             return Ok(refused(refusal, is_http2));
         }
     };
+    if let Some(websocket) = websocket {
+        head.extensions_mut().insert(websocket);
+    }
     let waiting = Waiting {
         quota: gateway.waiting.clone(),
         client: client.peer.address(),

@@ -25,3 +25,4 @@ mod tcp;
 mod tcp_attacks;
 mod tls;
 mod tunnels;
+mod websocket;

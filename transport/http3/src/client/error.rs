@@ -14,7 +14,9 @@ pub enum RequestError {
     #[error("the server goes away and takes no more requests on this connection")]
     GoingAway,
     /// The server does not say that it takes tunnels (RFC 9220 §3, RFC 9297 §2.1.1): nothing was asked.
-    #[error("the server offers no tunnels (extended CONNECT and HTTP datagrams)")]
+    #[error(
+        "the server offers no tunnels (extended CONNECT, and HTTP datagrams where the protocol has them)"
+    )]
     NotOffered,
     /// The server reset the request, as those do that do not know what it asks for.
     #[error("the server gave the request up with code {0:#x}")]

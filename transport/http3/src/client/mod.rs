@@ -84,7 +84,7 @@ impl Client {
 
     /// Sends the header section of `request` on a new stream; the body, if there is one, and the end are to be sent on the half
     /// that is returned. An extended CONNECT has a [`Protocol`] among its extensions, and waits for the server's SETTINGS (RFC
-    /// 9220 §3).
+    /// 9220 §3). All protocols but `websocket` need HTTP datagrams, too.
     ///
     /// # Errors
     /// See [`RequestError`].
@@ -145,10 +145,11 @@ impl Client {
         // RFC 9114 §4.2: what has such fields is malformed.
         fields::check(request.headers()).map_err(|_| RequestError::Malformed)?;
         let protocol = request.extensions().get::<Protocol>();
-        if protocol.is_some() {
+        if let Some(protocol) = protocol {
             let offers = self.shared.offers().await?;
             // RFC 9220 §3: not before the setting was received, and not without it.
-            if (offers.extended_connect, offers.datagrams) != (Offered::Yes, Offered::Yes) {
+            let lacks_datagrams = offers.datagrams == Offered::No && protocol.has_datagrams();
+            if offers.extended_connect == Offered::No || lacks_datagrams {
                 return Err(RequestError::NotOffered);
             }
         }

@@ -22,6 +22,11 @@ impl Protocol {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns true if the protocol has HTTP datagrams, as far as is known: WebSocket is on its stream alone (RFC 9220).
+    pub(crate) fn has_datagrams(&self) -> bool {
+        !self.0.eq_ignore_ascii_case("websocket")
+    }
 }
 
 /// Pseudo-header fields of requests.

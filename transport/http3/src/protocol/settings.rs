@@ -9,6 +9,8 @@ pub enum Tunnels {
     /// No.
     #[default]
     None,
+    /// Extended CONNECT alone, for protocols on its stream such as WebSocket.
+    Streams,
     /// Yes.
     Taken,
 }
@@ -59,8 +61,10 @@ impl Settings {
             say(0x01, self.qpack.max_table_capacity.min(varint::MAX));
             say(0x07, self.qpack.max_blocked_streams.min(varint::MAX));
         }
-        if self.tunnels == Tunnels::Taken {
+        if self.tunnels != Tunnels::None {
             say(0x08, 1);
+        }
+        if self.tunnels == Tunnels::Taken {
             say(0x33, 1);
         }
         say(reserved(setting), value);
