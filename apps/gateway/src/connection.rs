@@ -122,7 +122,6 @@ impl Peer {
 /// Serves `connection` until it ends or the gateway stops.
 pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
     let _counted = gateway.metrics.connection(&connection);
-    let shown = ShownCertificate::to(&gateway.virtual_hosts().names, connection.server_name().as_deref());
     // UDP is carried for those who may go through (RFC 9298 §3).
     let through = gateway.virtual_hosts().proxy.is_some();
     let settings = Settings {
@@ -140,6 +139,7 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
     };
     let datagrams = Datagrams::counting(connection.clone(), gateway.metrics.unread());
     let address = connection.remote_address().ip();
+    let shown = ShownCertificate::to(&gateway.virtual_hosts().names, connection.server_name().as_deref());
     let quic = Quic { connection, priorities: server.priorities(), datagrams: datagrams.clone() };
     let peer = Arc::new(Peer::new(gateway.clone(), address, Some(quic), shown));
     // It ends with the connection, as what serves requests does, which takes longer.
