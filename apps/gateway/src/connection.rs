@@ -57,7 +57,13 @@ struct Known {
     /// Its address, and since when.
     address: (Instant, IpAddr),
     /// The description of it for origins, for the host that it asked for last: mostly that of the next request too.
-    told: Option<(Authority, Provenance)>,
+    told: Option<Box<Told>>,
+}
+
+/// The description of a client that origins get.
+struct Told {
+    authority: Authority,
+    provenance: Provenance,
 }
 
 impl Peer {
@@ -96,13 +102,12 @@ impl Peer {
     /// Returns the description of the client that an origin gets with a request for `authority`.
     pub(crate) fn provenance(&self, authority: &Authority) -> Provenance {
         let mut known = self.known();
-        if let Some((_, provenance)) =
-            known.told.as_ref().filter(|(asked, _)| asked.as_str() == authority.as_str())
-        {
-            return provenance.clone();
+        if let Some(told) = known.told.as_ref().filter(|told| told.authority.as_str() == authority.as_str()) {
+            return told.provenance.clone();
         }
         let provenance = Provenance::new(known.address.1, authority);
-        known.told = Some((authority.clone(), provenance.clone()));
+        let told = Told { authority: authority.clone(), provenance: provenance.clone() };
+        known.told = Some(Box::new(told));
         provenance
     }
 
