@@ -113,6 +113,12 @@ impl Assembler {
         !self.ready.is_empty()
     }
 
+    /// Returns the number of bytes that arrived behind a gap.
+    #[inline]
+    pub fn behind_gap(&self) -> u64 {
+        self.total.saturating_sub(self.contiguous)
+    }
+
     /// Groups of contiguous data that are held.
     pub fn runs(&self) -> usize {
         self.gapped.as_ref().map_or(0, |gapped| gapped.runs) + usize::from(!self.ready.is_empty())

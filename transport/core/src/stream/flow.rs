@@ -96,8 +96,10 @@ impl ReceiveWindow {
 
     /// The peer is granted no more than `limit` bytes at first. To be called before it is told.
     pub fn begin_with(&mut self, limit: u64) {
-        self.limit = self.limit.min(limit);
-        self.ceiling = limit;
+        if limit < self.limit {
+            self.limit = limit;
+            self.ceiling = limit;
+        }
     }
 
     /// The peer waits for more than `limit` (RFC 9000 §19.13), although the application has read all that it could.
@@ -106,6 +108,19 @@ impl ReceiveWindow {
         if limit <= self.limit && self.limit - limit <= self.window {
             self.held_up = HeldUp::Yes;
         }
+    }
+
+    /// `bytes` arrived behind a gap. Returns true if the window doubles, because they are more than a quarter of it.
+    ///
+    /// Nothing is read before the gap is filled, and until then the peer sends within what is left. On one path a gap lasts for a
+    /// round trip. On several it lasts for as long as the slowest of them takes: the buffer that keeps all of them busy is twice
+    /// the sum of their rates times the longest round trip (RFC 6182 §5.3).
+    pub fn on_gap(&mut self, bytes: u64) -> bool {
+        let before = self.window;
+        if bytes > before / 8 {
+            self.window = before.saturating_mul(2).min(self.max_window);
+        }
+        self.window > before
     }
 
     /// A window of at least `window` bytes from the next renewal on, as far as the maximum permits.

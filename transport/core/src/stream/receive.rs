@@ -25,6 +25,8 @@ pub struct Arrived {
     pub received: u64,
     /// The bytes that will never be read, so that they count as consumed.
     pub discarded: u64,
+    /// True if the window of the stream became too small, so that a larger limit is due before anything is read.
+    pub outgrown: bool,
 }
 
 /// The receiving half of a stream.
@@ -126,7 +128,7 @@ impl ReceiveHalf {
         }
         if self.abort.is_some() {
             self.advance(ReceiveEvent::Stopped);
-            return Ok(Arrived { received, discarded: self.discard() });
+            return Ok(Arrived { received, discarded: self.discard(), outgrown: false });
         }
         if !self.assembler.insert_next(frame.offset, &frame.data, blocks) {
             self.assembler
@@ -136,7 +138,17 @@ impl ReceiveHalf {
         if self.final_size == Some(self.assembler.total()) {
             self.advance(ReceiveEvent::AllReceived);
         }
-        Ok(Arrived { received, discarded: 0 })
+        Ok(Arrived { received, discarded: 0, outgrown: self.outgrows_window() })
+    }
+
+    /// Returns true if so much waits behind a gap that the window grows. What the application has yet to read is not the gap's fault.
+    #[inline]
+    fn outgrows_window(&mut self) -> bool {
+        let behind_gap = self.assembler.behind_gap();
+        behind_gap > 0
+            && self.state == ReceiveState::Recv
+            && !self.assembler.is_readable()
+            && self.window.on_gap(behind_gap)
     }
 
     /// RESET_STREAM arrived. `room` is what the connection's window has left.
@@ -155,7 +167,7 @@ impl ReceiveHalf {
             Some(_) => self.advance(ReceiveEvent::Stopped),
             None => self.abort = Some(Abort::Reset(code)),
         }
-        Ok(Arrived { received, discarded: self.discard() })
+        Ok(Arrived { received, discarded: self.discard(), outgrown: false })
     }
 
     /// The application does not want the rest. Returns the bytes that count as consumed now.

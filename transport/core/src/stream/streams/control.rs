@@ -69,6 +69,9 @@ impl Streams {
                 let (limit, size) = (window.renew(u64::MAX, now, rtt), window.window());
                 // The window of the connection leaves room for others beside the stream with the largest.
                 self.window.ensure(size.saturating_add(size / 2));
+                if self.window.renewal_is_due() {
+                    self.control.insert(Control::MaxData);
+                }
                 Some((Frame::MaxStreamData { id, limit }, RecoveryToken::MaxStreamData(id, limit)))
             }
             Control::DataBlocked => {

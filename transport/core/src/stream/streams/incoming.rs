@@ -51,6 +51,9 @@ impl Streams {
             return Ok(());
         }
         self.window.receive(arrived.received);
+        if arrived.outgrown {
+            self.renew(id, true);
+        }
         if !is_told {
             // Else the application knows already that there is something to read.
             self.notify_reader(id);

@@ -260,3 +260,26 @@ fn a_larger_send_buffer_lets_a_writer_go_on() {
     let events: Vec<StreamEvent> = std::iter::from_fn(|| client.poll_event()).collect();
     assert!(events.contains(&StreamEvent::Writable(id)), "{events:?}");
 }
+
+#[test]
+fn limits_grow_while_data_waits_behind_a_gap_that_nobody_could_read() {
+    let limits = StreamLimits { max_data: 750, max_window: 4000, ..limits() };
+    let mut server = endpoint(Role::Server, limits);
+    let id = StreamId::new(Role::Client, UNI, 0);
+    server.on_stream(stream(id, 10, &[7; 62], false)).expect("within the limits");
+    assert!(controls(&mut server).is_empty(), "an eighth of the window behind a gap is nothing");
+    server.on_stream(stream(id, 72, &[7; 1], false)).expect("within the limits");
+    let stream_limit = Frame::MaxStreamData { id, limit: 1000 };
+    assert_eq!(controls(&mut server), [stream_limit, Frame::MaxData(1500)]);
+    server.on_stream(stream(id, 73, &[7; 10], false)).expect("within the limits");
+    assert!(controls(&mut server).is_empty(), "the window is large enough again");
+}
+
+#[test]
+fn limits_stay_while_the_application_has_yet_to_read() {
+    let mut server = endpoint(Role::Server, StreamLimits { max_window: 4000, ..limits() });
+    let id = StreamId::new(Role::Client, UNI, 0);
+    server.on_stream(stream(id, 0, &[7; 5], false)).expect("within the limits");
+    server.on_stream(stream(id, 10, &[7; 300], false)).expect("within the limits");
+    assert!(controls(&mut server).is_empty());
+}
