@@ -21,6 +21,10 @@ const QUEUE: Duration = Duration::from_millis(6);
 /// Datagrams that may be in flight beside: a peer acknowledges every second one (RFC 9000 §13.2.2).
 const UNACKNOWLEDGED: usize = 2;
 
+/// The round trips for which the window of a path of unknown rate is taken to double. With more, a geostationary link would bind
+/// a quick one beside it from its first packet on until that is acknowledged; with fewer a radio's first window would look narrow.
+const DOUBLINGS: u32 = 3;
+
 /// The whole of a share.
 const WHOLE: u64 = 1024;
 
@@ -109,9 +113,14 @@ fn delay(view: &PathView) -> Option<Duration> {
     is_known.then_some(view.delay)
 }
 
-/// The rate of a path in bits per second; an unknown one may be any.
+/// The rate of a path in bits per second. One that is not known may be whatever the window comes to carry in a few round trips, and
+/// any before the first of them.
 fn rate(view: &PathView) -> u64 {
-    view.rate.map_or(u64::MAX, |rate| rate.bits_per_second())
+    let unknown = || {
+        let bits = (view.window as u64).saturating_mul(8_000_000_000 << DOUBLINGS);
+        bits.checked_div(nanos(view.rtt.minimum)).unwrap_or(u64::MAX)
+    };
+    view.rate.map_or_else(unknown, |rate| rate.bits_per_second())
 }
 
 fn nanos(time: Duration) -> u64 {
@@ -174,6 +183,16 @@ mod tests {
         let hints = Hints { delay: Some(unmeasured.delay), ..Hints::NONE };
         let promised = PathView { hints, ..unmeasured };
         assert!(allowances(vec![promised, path(1, Some(50), 100)], false)[0] < 3 * 1200);
+    }
+
+    #[test]
+    fn a_link_that_shows_more_than_a_slow_one_could_come_to_carry_is_not_bound_beside_it() {
+        // Ten packets in 600 ms, doubled three times, are 1.5 Mbit/s; in 50 ms they are 18.
+        for (delay, is_bound) in [(300, false), (25, true)] {
+            let unknown = PathView { window: 14_000, ..path(1, None, delay) };
+            let allowed = allowances(vec![path(0, Some(10), 1), unknown], true);
+            assert_eq!(allowed[0] < ROOM, is_bound, "beside {delay} ms");
+        }
     }
 
     #[test]
