@@ -296,6 +296,14 @@ impl Handshake {
         [&self.initial, &self.handshake].into_iter().flatten().map(|space| space.sent.in_flight()).sum()
     }
 
+    /// Returns true if an Initial or Handshake packet is in flight that the peer acknowledges of itself.
+    pub fn awaits_acknowledgement(&self) -> bool {
+        [&self.initial, &self.handshake]
+            .into_iter()
+            .flatten()
+            .any(|space| space.sent.has_ack_eliciting_in_flight())
+    }
+
     /// The CRYPTO stream of `level`, unless it is gone.
     pub fn crypto(&mut self, level: Level) -> Option<&mut CryptoStream> {
         match level {

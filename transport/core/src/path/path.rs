@@ -324,12 +324,13 @@ impl Path {
         self.believed_rate().or_else(|| burst.max(delivered.filter(|_| counts)))
     }
 
-    /// The rate that the path was seen to carry: its bottleneck's if a burst showed that, else what was delivered, which is
-    /// less.
+    /// The rate that the path was seen to carry: its bottleneck's if a burst showed that, else what the handshake showed or was
+    /// delivered, which is less.
     pub fn shown_rate(&self) -> Option<ShownRate> {
-        let rate =
-            self.route.rate.capacity().and_then(|_| self.rate()).or_else(|| self.route.rate.estimate())?;
-        Some(ShownRate { rate, undecided: self.route.rate.undecided() })
+        let seen = &self.route.rate;
+        let at_least = || seen.estimate().max(seen.shown_by_handshake());
+        let rate = seen.capacity().and_then(|_| self.rate()).or_else(at_least)?;
+        Some(ShownRate { rate, undecided: seen.undecided() })
     }
 
     /// The hinted rate, or what bursts show instead if they refute it; `None` without a hint.

@@ -37,6 +37,15 @@ pub struct Burst {
     idle_since: Option<Instant>,
     /// Bytes of it that left before the packet.
     ahead: u64,
+    /// True if it is of the handshake.
+    of_handshake: bool,
+}
+
+impl Burst {
+    /// The burst as one of the handshake.
+    pub fn of_handshake(self) -> Self {
+        Self { of_handshake: true, ..self }
+    }
 }
 
 /// A packet that passed the bottleneck, as its acknowledgement tells.
@@ -150,6 +159,10 @@ struct Shown {
     stretches: SmallVec<[Stretch; BURSTS / 2]>,
     /// The result of the stretches as they are, which is asked for far more often than they change.
     findings: Findings,
+    /// True while all of it is of the handshake.
+    of_handshake: bool,
+    /// The result of the handshake, which is over.
+    handshake: Option<Bandwidth>,
 }
 
 /// The result of the latest bursts together.
@@ -198,8 +211,8 @@ impl Capacity {
     pub fn on_sent(&mut self, now: Instant, sent: u64, in_flight: usize) -> Burst {
         let continues = in_flight > 0 && self.last_sent.is_some_and(|last| now.since(last) <= PAUSE);
         if !continues {
-            let idle_since = (in_flight == 0).then_some(now);
-            self.burst = Burst { number: self.burst.number.wrapping_add(1), idle_since, ahead: 0 };
+            let (number, idle_since) = (self.burst.number.wrapping_add(1), (in_flight == 0).then_some(now));
+            self.burst = Burst { number, idle_since, ..Burst::default() };
             self.began_with = sent;
         }
         self.last_sent = Some(now);
@@ -211,8 +224,13 @@ impl Capacity {
         self.shown.get_or_insert_default().on_passage(passage);
     }
 
+    /// The memory of what data showed.
+    fn of_data(&self) -> Option<&Shown> {
+        self.shown.as_deref().filter(|shown| !shown.of_handshake)
+    }
+
     fn findings(&self) -> Findings {
-        self.shown.as_ref().map(|shown| shown.findings).unwrap_or_default()
+        self.of_data().map(|shown| shown.findings).unwrap_or_default()
     }
 
     /// The greatest rate that any of the latest bursts showed, of those of at least half the length of the longest.
@@ -231,9 +249,20 @@ impl Capacity {
         self.findings().undecided.map(u64::from)
     }
 
+    /// The rate that the packets of the handshake showed, until data shows one: a server's certificates are a burst of several packets,
+    /// and leave before anything else.
+    pub fn shown_by_handshake(&self) -> Option<Bandwidth> {
+        let shown = self.shown.as_deref()?;
+        match (shown.of_handshake, shown.findings.rate) {
+            (true, rate) => rate,
+            (false, None) => shown.handshake,
+            (false, Some(_)) => None,
+        }
+    }
+
     /// The number of bursts that the estimate is from, at most eight.
     pub fn bursts(&self) -> u8 {
-        self.shown.as_ref().map_or(0, |shown| u8::try_from(shown.stretches.len()).unwrap_or(u8::MAX))
+        self.of_data().map_or(0, |shown| u8::try_from(shown.stretches.len()).unwrap_or(u8::MAX))
     }
 
     /// The rate that bursts show, if that refutes `promised`: one shows less than half of it, or several a fifth less, by
@@ -248,6 +277,13 @@ impl Capacity {
 
 impl Shown {
     fn on_passage(&mut self, passage: &Passage) {
+        match (self.of_handshake, passage.burst.of_handshake) {
+            // Few and small packets are forgotten for better ones.
+            (true, false) => *self = Self { handshake: self.findings.rate, ..Self::default() },
+            (false, true) if self.bases.is_empty() => self.of_handshake = true,
+            (false, true) => return,
+            _ => {}
+        }
         let from_idle = self.base(passage).and_then(|base| passage.since_idle(base));
         let is_same =
             |first: &Passage| first.burst.number == passage.burst.number && first.over == passage.over;

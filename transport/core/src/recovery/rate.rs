@@ -141,6 +141,14 @@ impl RateSampler {
         }
     }
 
+    /// A packet of the handshake leaves at `now` while `in_flight` bytes, its own not among them, are in flight. Of these the burst
+    /// alone counts: a server's certificates spread out at the bottleneck before any data does.
+    pub fn on_handshake_sent(&mut self, now: Instant, in_flight: usize) -> DeliveryState {
+        let sent = self.delivered.saturating_add(self.lost).saturating_add(in_flight as u64);
+        let burst = self.capacity.on_sent(now, sent, in_flight).of_handshake();
+        DeliveryState { burst, ..DeliveryState::default() }
+    }
+
     /// `packet`, which was in flight, is lost. Returns the bytes lost since it left, its own included.
     pub fn on_lost(&mut self, packet: &SentPacket) -> u64 {
         self.lost = self.lost.saturating_add(packet.bytes as u64);
@@ -222,6 +230,11 @@ impl RateSampler {
     /// The longest of the latest bursts, in bytes, if longer ones may show the bottleneck to be wider.
     pub fn undecided(&self) -> Option<u64> {
         self.capacity.undecided()
+    }
+
+    /// The rate of the bottleneck that the packets of the handshake showed, until data shows one.
+    pub fn shown_by_handshake(&self) -> Option<Bandwidth> {
+        self.capacity.shown_by_handshake()
     }
 
     /// The number of bursts that show it.

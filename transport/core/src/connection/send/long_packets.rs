@@ -228,13 +228,19 @@ impl Sender<'_> {
         patch_length(&mut body, &layout, 0, TAG);
         self.grease(&mut body);
         self.trace_long(&packet, &layout, &body, now);
+        // A bare acknowledgement is acknowledged with what follows it, and long gone from the path until then.
+        let in_flight = if self.handshake.awaits_acknowledgement() { self.handshake.in_flight() } else { 0 };
         let Some(space) = self.handshake.space(packet.level) else { return };
         let Some(key) = space.sealer() else { return };
         key.seal(&mut body, 0, &layout, PathId::ZERO, packet.number);
         let class = if packet.eliciting { PacketClass::AckEliciting } else { PacketClass::InFlight };
+        let path = self.paths.get_mut(PathId::ZERO).filter(|_| packet.eliciting);
+        let delivery =
+            path.map(|path| path.route.rate.on_handshake_sent(now, in_flight + path.sent.in_flight()));
         let sent = SentPacket {
             tokens: packet.tokens,
             ecn: packet.ecn,
+            delivery: delivery.unwrap_or_default(),
             ..SentPacket::new(packet.number, now, body.len(), class)
         };
         space.on_sent(sent);

@@ -9,14 +9,21 @@ struct World {
     base: Duration,
     now: Instant,
     sent: u64,
+    of_handshake: bool,
 }
 
 impl World {
     fn new(mbit: u64, base: u64) -> Self {
         let (rate, base) = (Bandwidth::from_mbit(mbit), Duration::from_millis(base));
-        let mut world = Self { capacity: Capacity::default(), rate, base, now: Instant::ZERO, sent: 0 };
+        let capacity = Capacity::default();
+        let mut world = Self { capacity, rate, base, now: Instant::ZERO, sent: 0, of_handshake: false };
         world.burst(&[60], &[Duration::ZERO]);
         world
+    }
+
+    /// The path before anything but the handshake crossed it.
+    fn in_handshake(mbit: u64, base: u64) -> Self {
+        Self { capacity: Capacity::default(), of_handshake: true, ..Self::new(mbit, base) }
     }
 
     /// Sends packets of `sizes` at once; the acknowledgement of each is late by what `late` says.
@@ -25,7 +32,8 @@ impl World {
         for (number, bytes) in (0..).zip(sizes.iter().copied()) {
             let ahead: usize = sizes[..number as usize].iter().sum();
             let mut packet = SentPacket::new(number, self.now, bytes, PacketClass::AckEliciting);
-            packet.delivery.burst = self.capacity.on_sent(self.now, self.sent, ahead);
+            let burst = self.capacity.on_sent(self.now, self.sent, ahead);
+            packet.delivery.burst = if self.of_handshake { burst.of_handshake() } else { burst };
             self.sent += bytes as u64;
             packets.push((packet, self.base + self.rate.transmission_time(ahead + bytes)));
         }
@@ -49,6 +57,24 @@ fn two_packets_at_once_show_a_narrow_path() {
     world.burst(&[1452, 1452], &IN_TIME);
     let shown = world.mbit().expect("a burst was seen");
     assert!((1.7..=2.0).contains(&shown), "{shown} Mbit/s");
+}
+
+#[test]
+fn packets_of_the_handshake_show_a_rate_until_data_does() {
+    let mut world = World::in_handshake(2, 5);
+    world.burst(&[1200, 1200, 300], &IN_TIME);
+    assert_eq!((world.mbit(), world.capacity.bursts()), (None, 0));
+    let shown = world.capacity.shown_by_handshake().expect("three packets").bits_per_second();
+    assert!((1_700_000..=2_000_000).contains(&shown), "{shown} bit/s");
+    world.of_handshake = false;
+    world.burst(&[200], &IN_TIME);
+    assert!(world.capacity.shown_by_handshake().is_some(), "a single packet shows nothing else");
+    world.burst(&[1452, 1452], &IN_TIME);
+    assert!(world.mbit().is_some());
+    assert_eq!((world.capacity.shown_by_handshake(), world.capacity.bursts()), (None, 1));
+    world.of_handshake = true;
+    world.burst(&[1200, 1200, 300], &IN_TIME);
+    assert_eq!((world.capacity.shown_by_handshake(), world.capacity.bursts()), (None, 1));
 }
 
 #[test]
