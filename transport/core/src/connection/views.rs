@@ -28,7 +28,9 @@ impl Sender<'_> {
         }
         self.prefer_heard(&mut views);
         self.config.queue_bound.apply(&mut views, |id| paths.get(id).and_then(Path::shown_rate));
-        correct(&mut views, |id| paths.get(id).map_or(Beside::default(), |path| Beside::of(path, now)));
+        let ack_delay = self.peer.max_ack_delay(self.lifecycle);
+        let beside = |id| paths.get(id).map(|path| Beside::of(path, ack_delay, now)).unwrap_or_default();
+        correct(&mut views, beside);
         views
     }
 
@@ -132,11 +134,17 @@ struct Beside {
     idle: Duration,
     /// The time that the queue of others takes.
     others: Duration,
+    /// The time beyond an empty round trip for which an overdue packet has been on its way.
+    late: Duration,
 }
 
 impl Beside {
-    fn of(path: &Path, now: Instant) -> Self {
-        Self { idle: now.since(path.active_at()), others: path.delay_of_others(now) }
+    fn of(path: &Path, ack_delay: Duration, now: Instant) -> Self {
+        Self {
+            idle: now.since(path.active_at()),
+            others: path.delay_of_others(now),
+            late: path.lateness(ack_delay, now),
+        }
     }
 }
 
@@ -146,19 +154,23 @@ impl Beside {
 /// were idle, or their window limited them, and a radio's changes. While the path is idle its queue drains as the time passes:
 /// were it not for that, one that was avoided for a long queue would be avoided for ever, for nothing would show that the
 /// queue is gone. On others it is the queue of others: their own would be counted twice.
+/// On all of them it is at least what an overdue packet has been on its way for, beyond an empty round trip and the path's own
+/// packets.
 fn correct(views: &mut [PathView], beside: impl Fn(PathId) -> Beside) {
     if views.len() < 2 {
         return;
     }
     let greatest = views.iter().map(rate).max();
     for view in views.iter_mut().filter(|view| view.hints.rate.is_none()) {
-        let Beside { idle, others } = beside(view.id);
+        let Beside { idle, others, late } = beside(view.id);
+        let in_flight = view.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(view.in_flight));
+        let late = late.saturating_sub(in_flight);
         if Some(rate(view)) != greatest {
-            view.delay += others;
+            view.delay += others.max(late);
             continue;
         }
         let added = view.rtt.smoothed.saturating_sub(view.rtt.minimum);
-        let left = added.saturating_sub(idle).max(added.min(RADIO));
+        let left = added.saturating_sub(idle).max(added.min(RADIO)).max(late);
         let own = view.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(view.backlog));
         view.delay += left.saturating_sub(own);
         view.rtt.smoothed = view.rtt.minimum + left;
@@ -243,6 +255,20 @@ mod tests {
             correct(&mut views, |_| beside);
             assert_eq!(views[0], PathView { delay: Duration::from_millis(delay), ..narrow });
         }
+    }
+
+    #[test]
+    fn an_overdue_packet_shows_a_queue_before_it_arrives() {
+        // 3750 bytes in flight take 10 ms at 3 Mbit/s.
+        let late = Beside { late: Duration::from_millis(500), ..Beside::default() };
+        let narrow = PathView { in_flight: 3750, ..measured(0, None) };
+        let wide = PathView { rate: None, ..measured(1, None) };
+        let mut views = [narrow, wide];
+        correct(&mut views, |_| late);
+        assert_eq!(views.map(|view| view.delay), [510, 520].map(Duration::from_millis));
+        let mut views = [narrow, wide];
+        correct(&mut views, |_| Beside { late: Duration::from_millis(10), ..late });
+        assert_eq!(views[0], narrow, "its own packets account for it");
     }
 
     #[test]

@@ -448,6 +448,16 @@ impl Path {
         Some(expected.max(self.liveness.acknowledged_at() + margin + threshold))
     }
 
+    /// Returns the time beyond an empty round trip for which an overdue packet has been on its way; zero if none is. A queue shows
+    /// there before its packets arrive.
+    pub fn lateness(&self, max_ack_delay: Duration, now: Instant) -> Duration {
+        let overdue = self.overdue_at(max_ack_delay).filter(|overdue| *overdue <= now);
+        let asked = overdue.and_then(|_| self.asked_at());
+        asked.map_or(Duration::ZERO, |asked| {
+            now.since(asked).saturating_sub(self.rtt().min().unwrap_or_default())
+        })
+    }
+
     /// Returns the time at which the path counts as silent though packets that follow put its probe timeout off: a
     /// probe timeout after the oldest of several unanswered packets, half of one later if they are few, if no
     /// acknowledgement came meanwhile. A queue that grows delays answers, but those to earlier packets keep coming. Where
