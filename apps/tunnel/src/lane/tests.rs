@@ -91,27 +91,49 @@ impl Place {
     async fn drive(&mut self, program: &mut Program, mut done: impl FnMut(&mut Socket<'static>) -> bool) {
         let driven = async {
             loop {
-                program.poll(self.start.elapsed());
-                for packet in program.sent() {
-                    let header = Header::read(&packet).unwrap();
-                    if !self.lane.take(&packet, &header) {
-                        self.unplaced.push(packet);
-                    }
-                }
+                self.deliver(program);
                 if done(program.socket()) {
                     return;
                 }
-                tokio::select! {
-                    packet = self.packets.recv() => program.receive(packet.unwrap()),
-                    syn = self.lane.ended() => self.unplaced.extend(syn),
-                    () = tokio::time::sleep(Duration::from_millis(2)) => {}
-                }
-                while let Ok(packet) = self.packets.try_recv() {
-                    program.receive(packet);
-                }
+                self.receive(program).await;
             }
         };
         timeout(LIMIT, driven).await.expect("the test hangs");
+    }
+
+    /// Exchanges packets between `program` and the lane until that has no flow any more: the last acknowledgements of a program may
+    /// be late.
+    async fn drain(&mut self, program: &mut Program) {
+        let drained = async {
+            while self.lane.flows() > 0 {
+                self.deliver(program);
+                self.receive(program).await;
+            }
+        };
+        timeout(LIMIT, drained).await.expect("the test hangs");
+    }
+
+    /// Hands the packets of `program` to the lane.
+    fn deliver(&mut self, program: &mut Program) {
+        program.poll(self.start.elapsed());
+        for packet in program.sent() {
+            let header = Header::read(&packet).unwrap();
+            if !self.lane.take(&packet, &header) {
+                self.unplaced.push(packet);
+            }
+        }
+    }
+
+    /// Waits for a moment, and hands the packets of the lane to `program`.
+    async fn receive(&mut self, program: &mut Program) {
+        tokio::select! {
+            packet = self.packets.recv() => program.receive(packet.unwrap()),
+            syn = self.lane.ended() => self.unplaced.extend(syn),
+            () = tokio::time::sleep(Duration::from_millis(2)) => {}
+        }
+        while let Ok(packet) = self.packets.try_recv() {
+            program.receive(packet);
+        }
     }
 
     /// A program that connects to `port` of the host, from its own port `source`.
@@ -180,9 +202,7 @@ async fn ten_megabytes_go_each_way_and_either_end_may_finish_first() {
     }
     assert_eq!(all, b"more");
     place.drive(&mut program, |socket| matches!(socket.state(), State::Closed | State::TimeWait)).await;
-    while place.lane.flows() > 0 {
-        timeout(LIMIT, place.lane.ended()).await.unwrap();
-    }
+    place.drain(&mut program).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
