@@ -71,7 +71,7 @@ pub(crate) enum Command {
     /// Carry IP packets over all channels to a gateway
     #[cfg(target_os = "linux")]
     Tunnel(Box<TunnelArguments>),
-    /// Bring up a tunnel for this machine from one file, and leave the system as it was at the end
+    /// Bring up a tunnel for this machine from one file, client or server, and leave the system as it was at the end
     #[cfg(target_os = "linux")]
     Up(UpArguments),
     /// End such a tunnel, and undo what it left if it was killed

@@ -11,7 +11,7 @@ use hvq_emulation::tun::namespace::Namespace;
 use hvq_emulation::tun::wiring::{self, End};
 use hvq_h3::Code;
 use hvq_tunnel::server::{
-    self, Allotment, Asked, Destinations, FORMER_PROTOCOL, Granted, PATH, PROTOCOL, Refusal,
+    self, Allotment, Asked, Destinations, FORMER_PROTOCOL, Granted, Meter, PATH, PROTOCOL, Refusal,
 };
 use hvq_tunnel::{AsyncDevice, Prefix, Server, ServerOptions, TcpLane};
 use ipnet::IpNet;
@@ -131,6 +131,7 @@ pub(crate) async fn serve(mut active: Box<ActiveRequest>) {
         id,
         client: &name,
         destinations: Destinations::new(move |address| reach.allows_by(address, &routes)),
+        meter: Meter::default(),
     };
     let granted = match tunnels.server.grant(asked, &quic.connection, &quic.datagrams) {
         Ok(granted) => granted,

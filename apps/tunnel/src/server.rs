@@ -3,6 +3,7 @@
 mod access;
 pub(crate) mod flows;
 mod leases;
+mod ledger;
 
 use crate::capsule::Capsule;
 use crate::device::AsyncDevice;
@@ -23,6 +24,8 @@ use hvq_h3::serving::{self, Incoming};
 use hvq_h3::{Datagrams, Flow, Protocol, Receiving, SendError, Sending, Settings, Tunnels};
 pub use leases::Allotment;
 use leases::{Leases, Refused};
+pub(crate) use ledger::Metered;
+pub use ledger::{Ledger, Meter, UserQuota};
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -51,8 +54,15 @@ const PIECES: usize = 64;
 pub struct Server {
     options: ServerOptions,
     device: AsyncDevice,
-    sessions: Mutex<Leases<Arc<Outbound>>>,
+    sessions: Mutex<Leases<Session>>,
     flows: Flows,
+}
+
+/// The way of packets to a client.
+#[derive(Clone, Debug)]
+struct Session {
+    outbound: Arc<Outbound>,
+    meter: Meter,
 }
 
 /// The addresses of one tunnel, free again when this is dropped.
@@ -83,6 +93,11 @@ impl Destinations {
     pub fn all() -> Self {
         Self::new(|_| true)
     }
+
+    /// Returns true if `address` is one of them.
+    pub(crate) fn include(&self, address: IpAddr) -> bool {
+        (self.0)(address)
+    }
 }
 
 impl fmt::Debug for Destinations {
@@ -102,6 +117,8 @@ pub struct Asked<'a> {
     pub client: &'a str,
     /// The destinations of its packets.
     pub destinations: Destinations,
+    /// The account of its packets.
+    pub meter: Meter,
 }
 
 /// The reason for which a tunnel is not granted.
@@ -132,12 +149,21 @@ pub struct Granted<'a> {
     server: &'a Server,
     lease: Lease<'a>,
     destinations: Destinations,
+    meter: Meter,
     ordering: Ordering,
     /// The use of streams that both ends agree on.
     lane: TcpLane,
     own: Flow,
     connection: hvq::Connection,
     capsules: mpsc::Receiver<Bytes>,
+}
+
+/// The rights of a tunnel.
+#[derive(Debug)]
+struct Rights {
+    addresses: [IpAddr; 2],
+    destinations: Destinations,
+    meter: Meter,
 }
 
 impl Granted<'_> {
@@ -161,8 +187,9 @@ impl Granted<'_> {
 
     /// Carries packets until the connection or `pieces`, what comes on the request's stream, end; returns why.
     pub async fn run(self, pieces: mpsc::Receiver<Bytes>) -> Ended {
-        let inbound = Inbound::new(self.connection.clone(), self.own, pieces);
-        self.server.receive(inbound, &self.lease.addresses, &self.destinations).await
+        let Self { server, lease, destinations, meter, own, connection, .. } = self;
+        let inbound = Inbound::new(connection, own, pieces);
+        server.receive(inbound, &Rights { addresses: lease.addresses, destinations, meter }).await
     }
 }
 
@@ -216,8 +243,11 @@ impl Server {
             let host = self.options.host(header.destination);
             let session = host.and_then(|host| self.sessions().get(host).cloned());
             match session {
+                Some(session) if !session.meter.pass(size) => {
+                    tracing::debug!(to = %header.destination, "a quota is exhausted");
+                }
                 Some(session) => {
-                    if let Some(answer) = session.send(packet, Some(&header))
+                    if let Some(answer) = session.outbound.send(packet, Some(&header))
                         && let Err(error) = self.device.send(&answer)
                     {
                         tracing::debug!(%error, "an answer is not taken");
@@ -279,14 +309,19 @@ impl Server {
             tracing::info!(from = %connection.remote_address(), "a tunnel is refused: no token, or a wrong one");
             return refuse(&mut sending, StatusCode::UNAUTHORIZED).await;
         };
+        let meter = self.options.meter(token);
+        if !meter.is_open() {
+            return refuse(&mut sending, StatusCode::TOO_MANY_REQUESTS).await;
+        }
         if let Some(destination) = flow {
-            return self.flows.serve(&self.options, destination, (sending, receiving)).await;
+            return self.flows.serve(&self.options, (destination, meter), (sending, receiving)).await;
         }
         let asked = Asked {
             fields: request.headers(),
             id: sending.id(),
             client: &token.to_string(),
-            destinations: Destinations::all(),
+            destinations: self.options.destinations.clone(),
+            meter,
         };
         let mut granted = match self.grant(asked, &connection, datagrams) {
             Ok(granted) => granted,
@@ -311,7 +346,7 @@ impl Server {
         connection: &hvq::Connection,
         datagrams: &Arc<Datagrams>,
     ) -> Result<Granted<'_>, Refusal> {
-        let Asked { fields, id, client, destinations } = asked;
+        let Asked { fields, id, client, destinations, meter } = asked;
         let own = datagrams.flow(id).ok_or(Refusal::Twice)?;
         let ordering = match fields.contains_key(ORDER) {
             true => Ordering::Numbered,
@@ -319,7 +354,7 @@ impl Server {
         };
         let (capsule, capsules) = mpsc::channel(PIECES);
         let outbound = Arc::new(Outbound::new(connection.clone(), id, capsule.clone(), ordering));
-        let lease = self.lease(client, outbound)?;
+        let lease = self.lease(client, Session { outbound, meter: meter.clone() })?;
         let assigned = lease.addresses.map(Prefix::only).to_vec();
         let routes = Capsule::RouteAdvertisement(self.options.routes.clone());
         for first in [Capsule::AddressAssign(assigned), routes] {
@@ -327,21 +362,16 @@ impl Server {
         }
         let connection = connection.clone();
         let lane = if is_marked(fields) { self.options.lane } else { TcpLane::Off };
-        Ok(Granted { server: self, lease, destinations, ordering, lane, own, connection, capsules })
+        Ok(Granted { server: self, lease, destinations, meter, ordering, lane, own, connection, capsules })
     }
 
     /// Hands the packets of one tunnel to the device until it ends; returns why.
-    async fn receive(
-        &self,
-        mut inbound: Inbound,
-        addresses: &[IpAddr],
-        destinations: &Destinations,
-    ) -> Ended {
+    async fn receive(&self, mut inbound: Inbound, rights: &Rights) -> Ended {
         loop {
             match inbound.next().await {
                 Ok(Arrived::Packets(packets)) => {
                     for packet in packets {
-                        self.forward(&packet, addresses, destinations);
+                        self.forward(&packet, rights);
                     }
                 }
                 Ok(Arrived::Capsule(capsule)) => {
@@ -353,13 +383,18 @@ impl Server {
     }
 
     /// Hands a packet to the device, if it may come from there and go to where it wants.
-    fn forward(&self, packet: &[u8], addresses: &[IpAddr], destinations: &Destinations) {
+    fn forward(&self, packet: &[u8], rights: &Rights) {
         let Some(header) = Header::read(packet) else { return };
         // RFC 9484 §11: packets with other source addresses than assigned are dropped.
-        let honest = addresses.contains(&header.source);
-        let permitted = self.options.leads_to(header.destination) && (destinations.0)(header.destination);
+        let honest = rights.addresses.contains(&header.source);
+        let permitted =
+            self.options.leads_to(header.destination) && rights.destinations.include(header.destination);
         if !honest || !permitted {
             tracing::debug!(from = %header.source, to = %header.destination, "a packet is not permitted");
+            return;
+        }
+        if !rights.meter.pass(packet.len()) {
+            tracing::debug!(from = %header.source, "a quota is exhausted");
             return;
         }
         if let Err(error) = self.device.send(packet) {
@@ -367,9 +402,9 @@ impl Server {
         }
     }
 
-    /// Addresses, one of each version, for a tunnel of `client` that packets are sent to through `outbound`.
-    fn lease(&self, client: &str, outbound: Arc<Outbound>) -> Result<Lease<'_>, Refusal> {
-        let taken = self.sessions().take(client, outbound, Instant::now());
+    /// Addresses, one of each version, for a tunnel of `client` that packets are sent to by `session`.
+    fn lease(&self, client: &str, session: Session) -> Result<Lease<'_>, Refusal> {
+        let taken = self.sessions().take(client, session, Instant::now());
         let host = taken.map_err(|refused| match refused {
             Refused::Full => Refusal::Full,
             Refused::Enough => Refusal::Enough,
@@ -377,7 +412,7 @@ impl Server {
         Ok(Lease { server: self, host, addresses: self.options.addresses(host) })
     }
 
-    fn sessions(&self) -> MutexGuard<'_, Leases<Arc<Outbound>>> {
+    fn sessions(&self) -> MutexGuard<'_, Leases<Session>> {
         // They are whole after every statement.
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,13 +4,16 @@ use crate::arguments::Format;
 use crate::failure::Failure;
 use crate::output::Console;
 use clap::Args;
-use hvq_tunnel::up;
+use hvq_gateway::destination_policy::DestinationPolicy;
+use hvq_tunnel::server::Destinations;
+use hvq_tunnel::{Prefix, up};
+use ipnet::IpNet;
 use std::path::PathBuf;
 
 /// Arguments of `hvq up`.
 #[derive(Debug, Args)]
 pub(crate) struct UpArguments {
-    /// The file (TOML); its name without the ending names the tunnel
+    /// The file (TOML) with a table [client] or [server]; its name without the ending names the tunnel
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Say what is wrong with the file, with the line, and end
@@ -47,8 +50,19 @@ pub(crate) fn run(arguments: &UpArguments, console: Console) -> Result<(), Failu
     }
     match arguments.plan.dry_run {
         true => settings.print_plan(arguments.format.results()),
-        false => settings.up(arguments.format.results(), console),
+        false => settings.up(&judge, arguments.format.results(), console),
     }
+}
+
+/// The addresses that clients of a server may reach: the rule of the gateway, by which its own services and the metadata of clouds
+/// are out of reach unless they are named.
+fn judge(routes: &[Prefix], reach: &[Prefix]) -> Destinations {
+    let networks = |prefixes: &[Prefix]| -> Vec<IpNet> {
+        let network = |prefix: &Prefix| IpNet::new(prefix.address(), prefix.bits()).ok();
+        prefixes.iter().filter_map(network).collect()
+    };
+    let (policy, routes) = (DestinationPolicy::new(networks(reach)), networks(routes));
+    Destinations::new(move |address| policy.allows_by(address, &routes))
 }
 
 /// Brings the tunnel down, and undoes what it left.

@@ -52,7 +52,7 @@ async fn serve(connection: hvq::Connection, flows: Arc<Flows>) {
                 (HOST.into(), &b"Bearer t"[..])
             );
             let host = SocketAddr::from((Ipv4Addr::LOCALHOST, wanted.port()));
-            let _ended = flows.lead(host, (sending, receiving)).await;
+            let _ended = flows.lead((host, crate::server::Meter::default()), (sending, receiving)).await;
         });
     }
 }

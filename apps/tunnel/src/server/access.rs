@@ -1,11 +1,14 @@
 //! The access to a server of tunnels: the tokens of its clients, and the routes that it permits.
 
+use super::Destinations;
 use super::leases::Allotment;
+use super::ledger::{Ledger, Meter};
 use crate::lane::TcpLane;
 use crate::prefix::Prefix;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
 /// A shorter token could be guessed.
@@ -34,6 +37,9 @@ pub struct ServerOptions {
     network: (Ipv4Addr, Ipv6Addr),
     pub(super) allotment: Allotment,
     pub(super) lane: TcpLane,
+    /// The addresses among those of the routes that clients may reach.
+    pub(super) destinations: Destinations,
+    ledger: Option<Arc<Ledger>>,
 }
 
 impl std::fmt::Debug for ServerOptions {
@@ -60,10 +66,7 @@ impl ServerOptions {
         if tokens.iter().any(|token| token.len() < SHORTEST_TOKEN) {
             return Err(TooOpen::ShortToken);
         }
-        if routes.is_empty() {
-            return Err(TooOpen::NoRoute);
-        }
-        Ok(Self { tokens, routes, network, allotment: Allotment::default(), lane: TcpLane::Off })
+        Ok(Self { tokens, ..Self::trusting(routes, network)? })
     }
 
     /// For a program that lets clients in itself: whoever it grants a tunnel may send to `routes`. Nobody gets one by a token.
@@ -74,12 +77,29 @@ impl ServerOptions {
         if routes.is_empty() {
             return Err(TooOpen::NoRoute);
         }
-        Ok(Self { tokens: Vec::new(), routes, network, allotment: Allotment::default(), lane: TcpLane::Off })
+        let (allotment, lane) = (Allotment::default(), TcpLane::Off);
+        let destinations = Destinations::all();
+        Ok(Self { tokens: Vec::new(), routes, network, allotment, lane, destinations, ledger: None })
     }
 
     /// Sets whether TCP flows may ride streams, which this process then connects to hosts. Default: off.
     pub fn with_tcp_lane(self, lane: TcpLane) -> Self {
         Self { lane, ..self }
+    }
+
+    /// Sets the addresses that clients may reach, by packets and by flows, among those of the routes. Default: all.
+    pub fn with_destinations(self, destinations: Destinations) -> Self {
+        Self { destinations, ..self }
+    }
+
+    /// Sets the accounts of the users, whose places are those of their tokens. Default: nothing is counted.
+    pub fn with_ledger(self, ledger: Arc<Ledger>) -> Self {
+        Self { ledger: Some(ledger), ..self }
+    }
+
+    /// The meter of whoever has the token at the place `token`.
+    pub(super) fn meter(&self, token: usize) -> Meter {
+        self.ledger.as_ref().map_or_else(Meter::default, |ledger| Meter::of(ledger, token))
     }
 
     /// Sets the limits of giving out addresses.
@@ -130,7 +150,10 @@ impl ServerOptions {
     pub(super) fn takes_flows_to(&self, destination: IpAddr) -> bool {
         let address = destination.to_canonical();
         let here = address.is_loopback() || address.is_unspecified() || address.is_multicast();
-        !here && address != IpAddr::V4(Ipv4Addr::BROADCAST) && self.leads_to(address)
+        !here
+            && address != IpAddr::V4(Ipv4Addr::BROADCAST)
+            && self.leads_to(address)
+            && self.destinations.include(address)
     }
 
     /// Returns true if packets may go to `destination`: somewhere on the routes, and to no other tunnel.

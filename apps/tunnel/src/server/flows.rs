@@ -1,6 +1,7 @@
 //! TCP flows of tunnels that ride streams: connections to the hosts that they want.
 
 use super::access::ServerOptions;
+use super::{Meter, Metered};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hvq_h3::{Code, Protocol, Receiving, SendError, Sending};
@@ -59,23 +60,23 @@ impl Flows {
         Self { places: Arc::new(Semaphore::new(most)) }
     }
 
-    /// Connects to `destination`, if a flow may go there, and carries bytes both ways.
+    /// Connects to `destination`, if a flow may go there, and carries bytes both ways, as far as `meter` lets them pass.
     pub(super) async fn serve(
         &self,
         options: &ServerOptions,
-        destination: SocketAddr,
+        (destination, meter): (SocketAddr, Meter),
         (mut sending, receiving): (Sending, Receiving),
     ) -> Result<(), SendError> {
         match options.takes_flows_to(destination.ip()) {
-            true => self.lead(destination, (sending, receiving)).await,
+            true => self.lead((destination, meter), (sending, receiving)).await,
             false => refuse(&mut sending, StatusCode::FORBIDDEN).await,
         }
     }
 
-    /// Connects to `host` and carries bytes both ways.
+    /// Connects to `host` and carries bytes both ways, as far as `meter` lets them pass.
     pub(crate) async fn lead(
         &self,
-        host: SocketAddr,
+        (host, meter): (SocketAddr, Meter),
         (mut sending, receiving): (Sending, Receiving),
     ) -> Result<(), SendError> {
         let Ok(_place) = self.places.clone().try_acquire_owned() else {
@@ -84,13 +85,13 @@ impl Flows {
         let connecting = timeout(PATIENCE, TcpStream::connect(host));
         let connected = connecting.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         let mut host = match connected.and_then(prepared) {
-            Ok(host) => host,
+            Ok(inner) => Metered { inner, meter },
             Err(error) => return refuse(&mut sending, failure(&error)).await,
         };
         sending.head(&Response::new(())).await?;
         if splice(&mut host, (sending, receiving), Code::H3_CONNECT_ERROR).await.is_err() {
             // A connection that is given up is reset, which only dropping it without a goodbye does.
-            let _abrupt = host.set_zero_linger();
+            let _abrupt = host.inner.set_zero_linger();
         }
         Ok(())
     }

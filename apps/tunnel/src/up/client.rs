@@ -3,9 +3,9 @@
 use super::change::Change;
 use super::file::{ClientSettings, Route};
 use super::journal::Journal;
-use super::netlink;
 use super::plan::{self, Facts};
 use super::resolver::{self, ResolverFile};
+use super::{apply, netlink};
 use crate::connect::{Packets, Tunnel};
 use crate::prefix::Prefix;
 use crate::{AsyncDevice, Client, ClientError};
@@ -190,15 +190,6 @@ fn tunnel(client: &ClientSettings, facts: &Facts) -> Result<Tunnel, Failure> {
         packets: Packets::Machine { device: client.device.clone(), routes: Vec::new() },
         servers: facts.servers.clone(),
     })
-}
-
-fn apply(journal: &mut Journal, changes: Vec<Change>) -> Result<(), Failure> {
-    for change in changes {
-        let told = change.to_string();
-        let told = told.lines().next().unwrap_or_default().to_owned();
-        journal.apply(change).or_fail(Exit::Runtime, || format!("`{told}` is refused"))?;
-    }
-    Ok(())
 }
 
 /// Gives the device its addresses and routes, and brings it up.

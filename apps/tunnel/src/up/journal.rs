@@ -76,6 +76,11 @@ impl Journal {
         Ok(Holder::Us(Box::new(Self { path, record, lock })))
     }
 
+    /// The path of a file beside the journal, of the same tunnel and another ending.
+    pub(super) fn beside(&self, ending: &str) -> PathBuf {
+        self.path.with_extension(ending)
+    }
+
     /// The number of changes that are made and not undone.
     pub(super) const fn len(&self) -> usize {
         self.record.changes.len()
@@ -133,11 +138,7 @@ impl Journal {
         if self.record.changes.is_empty() {
             return remove(&self.path);
         }
-        let aside = self.path.with_extension("new");
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
-        file.write_all(&serde_json::to_vec(&self.record)?)?;
-        file.sync_all()?;
-        fs::rename(&aside, &self.path)
+        put(&self.path, &serde_json::to_vec(&self.record)?)
     }
 }
 
@@ -149,6 +150,15 @@ impl Drop for Journal {
         // An empty file says that nobody has it; removing it would let two have it.
         let _left = self.lock.set_len(0);
     }
+}
+
+/// Writes `bytes` to the file at `path`, whole or not at all, and to the disk.
+pub(super) fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let aside = path.with_extension("new");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&aside, path)
 }
 
 fn remove(path: &Path) -> io::Result<()> {

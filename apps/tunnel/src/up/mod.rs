@@ -16,11 +16,15 @@ mod journal;
 mod netlink;
 mod plan;
 mod resolver;
+mod server;
 #[cfg(test)]
 mod tests;
 
 pub use file::Settings;
 
+use crate::prefix::Prefix;
+use crate::server::Destinations;
+use change::Change;
 use file::End;
 use hvq_program::configuration::ConfigError;
 use hvq_program::failure::{Exit, Failure, OrFail};
@@ -32,6 +36,10 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
+
+/// The addresses that the clients of a server may reach, by its routes and the networks that its file says to be reached though
+/// they are not public.
+pub type Judge = dyn Fn(&[Prefix], &[Prefix]) -> Destinations;
 
 /// The time that a tunnel may take to go down.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -51,11 +59,12 @@ fn wrong(error: ConfigError) -> Failure {
 }
 
 impl Settings {
-    /// Runs the tunnel until a signal says to stop, and leaves the system as it was.
+    /// Runs the tunnel until a signal says to stop, and leaves the system as it was. For a server, `judge` says which
+    /// addresses clients may reach.
     ///
     /// # Errors
     /// The tunnel is up already, cannot be had, or ends; or the system refuses a change. The system is as it was then, too.
-    pub fn up(&self, format: ResultFormat, console: Console) -> Result<(), Failure> {
+    pub fn up(&self, judge: &Judge, format: ResultFormat, console: Console) -> Result<(), Failure> {
         let mut journal = match Journal::take(&self.name)? {
             Holder::Us(journal) => journal,
             Holder::Other(process) => {
@@ -71,6 +80,10 @@ impl Settings {
             let running = async {
                 match &self.end {
                     End::Client(client) => client::run(client, &mut journal, format, console).await,
+                    End::Server(server) => {
+                        let destinations = judge(&server.routes, &server.reach);
+                        server::run(server, &mut journal, destinations, (format, console)).await
+                    }
                 }
             };
             tokio::select! {
@@ -103,6 +116,10 @@ impl Settings {
                 lines.extend(client::told(client, &facts));
                 lines.extend(client::told_names(client));
                 lines
+            }
+            End::Server(server) => {
+                let changes = server::changes(server).into_iter().map(|change| change.to_string());
+                changes.chain(server::told(server)).collect()
             }
         };
         match format {
@@ -141,6 +158,16 @@ pub fn down(path: &Path, console: Console) -> Result<(), Failure> {
             }
         }
     })
+}
+
+/// Makes changes, one after the other.
+fn apply(journal: &mut Journal, changes: Vec<Change>) -> Result<(), Failure> {
+    for change in changes {
+        let told = change.to_string();
+        let told = told.lines().next().unwrap_or_default().to_owned();
+        journal.apply(change).or_fail(Exit::Runtime, || format!("`{told}` is refused"))?;
+    }
+    Ok(())
 }
 
 /// Undoes what a process that was killed left.

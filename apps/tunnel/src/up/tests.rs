@@ -19,6 +19,7 @@ fn read(lines: &str) -> Result<Settings, ConfigError> {
 fn client(lines: &str) -> ClientSettings {
     match read(lines).unwrap().end {
         End::Client(client) => *client,
+        End::Server(_) => panic!("the table is that of a client"),
     }
 }
 

@@ -31,8 +31,8 @@ pub enum Period {
 }
 
 impl Period {
-    /// The number of the period that `now`, a time since 1970 in UTC, is in.
-    fn number(self, now: Duration) -> u64 {
+    /// Returns the number of the period that `now`, a time since 1970 in UTC, is in: later periods have greater ones.
+    pub fn number(self, now: Duration) -> u64 {
         const DAY: u64 = 86_400;
         let days = now.as_secs() / DAY;
         match self {

@@ -69,6 +69,22 @@ impl Host {
         command
     }
 
+    /// Joins it and `other` by a link of two devices: addresses begin as said, and end in 1 here and in 2 there.
+    pub(super) fn link(&self, other: &Self, (here, there): (&str, &str), (v4, v6): (&str, &str)) {
+        other.shell(&format!("ip link add {there} type veth peer name {here} netns {}", self.child.id()));
+        for (host, device, number) in [(self, here, 1), (other, there, 2)] {
+            host.shell(&format!(
+                "ip link set {device} up; ip address add {v4}.{number}/24 dev {device}; \
+                 ip address add {v6}::{number}/64 dev {device} nodad"
+            ));
+        }
+    }
+
+    /// Starts a program that tells whoever asks at these addresses which address it has.
+    pub(super) fn tell(&self, addresses: &[&str]) -> Child {
+        self.command("python3").args(["-c", TELL]).args(addresses).spawn().unwrap()
+    }
+
     /// Runs lines of a shell, and returns what they print.
     pub(super) fn shell(&self, lines: &str) -> String {
         let output = self.try_shell(lines);
@@ -92,7 +108,8 @@ impl Host {
         self.shell(
             "ip -o address; for v in -4 -6; do ip $v route show table all; ip $v rule; done; nft list ruleset; \
              stat -c '%F %a' /etc/resolv.conf; cat /etc/resolv.conf; ls /etc | grep resolv; \
-             cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding /proc/sys/net/ipv4/conf/all/src_valid_mark",
+             cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding /proc/sys/net/ipv4/conf/all/src_valid_mark; \
+             grep . /proc/sys/net/ipv6/conf/*/accept_ra",
         )
     }
 
@@ -134,7 +151,7 @@ impl Host {
 
 /// Tells whoever asks on ports 7 and 8 which address it has.
 const TELL: &str = "
-import socket, threading
+import socket, sys, threading
 def name(a): return a[0].replace('::ffff:', '').encode()
 def udp(s):
     while True:
@@ -145,7 +162,7 @@ def tcp(s):
         try: c, a = s.accept(); c.settimeout(1); c.recv(100); c.sendall(name(a)); c.close()
         except OSError: pass
 for port in (7, 8):
-    for address in ('192.0.2.1', '2001:db8:2::1'):
+    for address in sys.argv[1:]:
         family = socket.AF_INET6 if ':' in address else socket.AF_INET
         s = socket.socket(family, socket.SOCK_DGRAM); s.bind((address, port)); threading.Thread(target=udp, args=(s,)).start()
         s = socket.socket(family); s.setsockopt(1, 2, 1); s.bind((address, port)); s.listen(9)
@@ -160,13 +177,15 @@ pub(super) struct World {
     pub(super) client: Host,
     pub(super) server: Host,
     pub(super) folder: tempfile::TempDir,
-    telling: Child,
+    pub(super) telling: Vec<Child>,
 }
 
 impl Drop for World {
     fn drop(&mut self) {
-        let _ended = self.telling.kill();
-        let _status = self.telling.wait();
+        for mut telling in self.telling.drain(..) {
+            let _ended = telling.kill();
+            let _status = telling.wait();
+        }
     }
 }
 
@@ -174,17 +193,13 @@ impl World {
     pub(super) fn new() -> Option<Self> {
         let client = Host::new(None)?;
         let server = Host::new(Some(&client))?;
-        client.shell(&format!("ip link add up0 type veth peer name down0 netns {}", server.child.id()));
-        for (host, device, number) in [(&client, "up0", 2), (&server, "down0", 1)] {
-            host.shell(&format!(
-                "ip link set {device} up; ip address add 10.9.0.{number}/24 dev {device}; \
-                 ip address add fd09::{number}/64 dev {device} nodad"
-            ));
-        }
+        server.link(&client, ("down0", "up0"), ("10.9.0", "fd09"));
         client.shell("ip route add default via 10.9.0.1; ip -6 route add default via fd09::1");
         server.shell("ip address add 192.0.2.1/32 dev lo; ip address add 2001:db8:2::1/128 dev lo");
-        let telling = server.command("python3").args(["-c", TELL]).spawn().unwrap();
-        let world = Self { client, server, folder: tempfile::tempdir().unwrap(), telling };
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = Self { client, server, folder, telling: Vec::new() };
+        let telling = world.server.tell(&["192.0.2.1", "2001:db8:2::1"]);
+        world.telling.push(telling);
         fs::write(world.file("token"), TOKEN).unwrap();
         let made = rcgen::generate_simple_self_signed(["10.9.0.1".to_owned()]).unwrap();
         fs::write(world.file("ca.pem"), made.cert.pem()).unwrap();

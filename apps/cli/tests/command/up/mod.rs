@@ -3,6 +3,7 @@
 //! These tests are skipped, and say so, if the system does not permit namespaces.
 
 mod host;
+mod server;
 
 use crate::support::{code, said};
 use host::{World, kill, wait_until};

@@ -1,15 +1,18 @@
-//! The file of `hvq up`: the table of a client.
+//! The file of `hvq up`: one table, of a client or of a server.
 
 mod client;
+mod server;
 mod values;
 
 pub(super) use client::{ClientSettings, KillSwitch, Split};
+pub(super) use server::{Nat, ServerSettings};
 pub(super) use values::{ControlGroup, Port, Route};
 
 use crate::TcpLane;
 use client::ClientTable;
 use hvq_program::configuration::{ConfigError, Text};
 use serde::Deserialize;
+use server::ServerTable;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use values::Token;
@@ -32,12 +35,14 @@ pub struct Settings {
 #[derive(Clone, Debug)]
 pub(super) enum End {
     Client(Box<ClientSettings>),
+    Server(Box<ServerSettings>),
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     client: Option<ClientTable>,
+    server: Option<Spanned<ServerTable>>,
 }
 
 fn values<T>(texts: Vec<Text<T>>) -> Vec<T> {
@@ -64,9 +69,13 @@ impl Settings {
         let parsed: Result<File, _> = toml::from_str(&text);
         let parsed = parsed.map_err(|error| ConfigError::at(&file, &text, error.span(), error.message()))?;
         let source = Source { file, text, name };
-        let end = match parsed.client {
-            Some(client) => End::Client(Box::new(source.client(client)?)),
-            None => return Err(source.missing("there is no table [client]")),
+        let end = match (parsed.client, parsed.server) {
+            (Some(client), None) => End::Client(Box::new(source.client(client)?)),
+            (None, Some(server)) => End::Server(Box::new(source.server(server)?)),
+            (Some(_), Some(server)) => {
+                return Err(source.wrong(&server, "a file is for a client or for a server, not for both"));
+            }
+            (None, None) => return Err(source.missing("there is no table [client] or [server]")),
         };
         Ok(Self { name: source.name, end })
     }
