@@ -117,6 +117,11 @@ fn would_wait(streams: &Streams, payload: &Bytes) -> bool {
         .any(|frame| matches!(frame, Frame::Stream(frame) if streams.would_wait(&frame)))
 }
 
+/// Returns the bytes that arrived on `connection` and that the application has not read.
+pub(crate) fn unread(connection: &Connection) -> usize {
+    connection.streams.unread() + connection.datagrams.unread()
+}
+
 impl Connection {
     /// Charges `bytes` that the application holds for the peer to the connection's account, until they are
     /// [discharged](Self::discharge_memory). False if there is no room for them: then nothing is charged.

@@ -14,7 +14,7 @@ pub(crate) mod handshake;
 mod hibernation;
 pub(crate) mod lifecycle;
 mod loss_recovery;
-mod memory;
+pub(crate) mod memory;
 mod new_token;
 mod observe;
 pub(crate) mod paths;

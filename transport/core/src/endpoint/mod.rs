@@ -34,6 +34,7 @@ pub use race::{
 };
 pub use stats::{EndpointStats, SlotStats};
 
+use crate::connection::memory::unread;
 use crate::connection::paths::knowledge;
 use crate::connection::paths::shared_bottleneck::SharedBottlenecks;
 use crate::connection::send::buffer_pool::BufferPool;
@@ -330,7 +331,7 @@ impl Endpoint {
     /// Nothing is sent on it any more.
     pub fn take_unread(&mut self, handle: ConnectionHandle) -> Option<Box<Connection>> {
         let (_, connection) = self.remains.take_if(|(of, _)| *of == handle)?;
-        (connection.held_memory() > 0).then_some(connection)
+        (unread(&connection) > 0).then_some(connection)
     }
 
     /// Handles of all connections, in no order; of attempts that race for one connection that by which it is known.
