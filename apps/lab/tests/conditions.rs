@@ -6,7 +6,12 @@ use std::collections::BTreeMap;
 
 /// The runs of an experiment over two channels, of which `what` says workload, schemes and matrix.
 fn runs(what: &str) -> Vec<Record> {
-    let text = format!("name = \"x\"\ntitle = \"x\"\nsource = \"none\"\nstretches = 1\n{what}");
+    runs_of(what, 1)
+}
+
+/// The records of the experiment `what`, with `stretches` of each run.
+fn runs_of(what: &str, stretches: u32) -> Vec<Record> {
+    let text = format!("name = \"x\"\ntitle = \"x\"\nsource = \"none\"\nstretches = {stretches}\n{what}");
     let definition = Definition::parse("x.toml", &text).unwrap_or_else(|error| panic!("{error}"));
     let run = |task: &hvq_lab::experiment::campaign::Task| {
         task.run(&definition).expect("the traces are compiled in")
@@ -16,13 +21,18 @@ fn runs(what: &str) -> Vec<Record> {
     records
 }
 
-/// The values of `name`, by scheme and the labels of the cell.
+/// The mean of the values of `name`, by scheme and the labels of the cell.
 fn values(records: &[Record], name: &str) -> BTreeMap<String, f64> {
     let key = |record: &Record| {
         let labels: Vec<&str> = record.key.cell.values().map(String::as_str).collect();
         format!("{} {}", record.key.scheme, labels.join(" ")).trim_end().to_owned()
     };
-    records.iter().map(|record| (key(record), record.values[name])).collect()
+    let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for record in records {
+        all.entry(key(record)).or_default().push(record.values[name]);
+    }
+    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+    all.into_iter().map(|(key, values)| (key, mean(values))).collect()
 }
 
 #[test]
@@ -112,9 +122,11 @@ fn an_upload_takes_the_rate_up() {
 
 #[test]
 fn a_load_without_end_makes_small_requests_wait() {
-    let records = runs(
+    // The load is at another place of its sawtooth in each run.
+    let records = runs_of(
         "schemes = [\"embb\"]\n[interaction]\n[matrix]\ninteraction = [\"20x20KB\"]\n\
          embb = [\"rtt=40ms,rate=20mbit,queue=100kb\"]\nbackground = [\"0\", \"download\", \"upload\"]",
+        8,
     );
     let times = values(&records, "exchange_ms");
     assert!(times["embb download"] > 1.5 * times["embb 0"], "{times:?}");
