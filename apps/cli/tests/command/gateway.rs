@@ -256,14 +256,23 @@ fn the_example_of_a_configuration_is_sound_but_for_its_certificate() {
     fs::write(place.file("tokens"), "ann 0123456789abcdef\n").unwrap();
     fs::create_dir(place.file("acme")).unwrap();
     place.certificate("clients");
+    place.certificate("other");
     let all = lines.collect::<Vec<_>>().join("\n");
     let all = all
         .replace("/etc/hvq/tokens", &place.text("tokens"))
         .replace("/etc/hvq/clients.pem", &place.text("clients.pem"))
+        .replace("/etc/hvq/other.pem", &place.text("other.pem"))
+        .replace("/etc/hvq/other.key", &place.text("other.key"))
         .replace("/srv/www", place.0.path().to_str().unwrap())
         .replace("/var/lib/hvq", place.0.path().to_str().unwrap())
         .replace("/var/log/hvq", place.0.path().to_str().unwrap());
-    let all = all.replace("ca = \"/etc/hvq/origin-ca.pem\"", "");
+    // There is no authority and no response of one, and a host has either one origin or several.
+    let absent = [
+        "ca = \"/etc/hvq/origin-ca.pem\"",
+        "ocsp = \"/etc/hvq/other-ocsp.der\"",
+        "origin = \"http://127.0.0.1:8080\"",
+    ];
+    let all = absent.iter().fold(all, |all, line| all.replace(line, ""));
     fs::write(place.file("all.toml"), all).unwrap();
     let output =
         run(["gateway", "--check-config", "--config", &place.text("all.toml"), "--self-signed", "localhost"]);
