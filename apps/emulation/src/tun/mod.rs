@@ -23,4 +23,5 @@ pub mod program;
 pub mod shell;
 mod signals;
 pub mod steerer;
+pub mod tool;
 pub mod wiring;

@@ -1,10 +1,10 @@
 //! Addresses and routes in namespaces, by the `ip` command.
 
-use std::io::{self, Write};
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::process::{Command, Stdio};
 
 use crate::tun::namespace::Namespace;
+use crate::tun::tool;
 
 /// The addresses of one end of a pair of devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,32 +77,8 @@ fn run(lines: &[String]) -> io::Result<()> {
 }
 
 fn batch(options: &[&str], lines: &[&str]) -> io::Result<()> {
-    let started = Command::new("ip")
-        .args(options)
-        .args(["-batch", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut child = started.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => io::Error::new(
-            error.kind(),
-            "the command `ip` is not there: install iproute2 (Debian, Ubuntu, Fedora, Arch: package iproute2)",
-        ),
-        _ => error,
-    })?;
-    let mut text = lines.join("\n");
-    text.push('\n');
-    if let Some(mut input) = child.stdin.take() {
-        input.write_all(text.as_bytes())?;
-    }
-    let output = child.wait_with_output()?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    Err(io::Error::other(format!("ip: {said}")))
+    let arguments = [options, &["-batch", "-"]].concat();
+    tool::feed(("ip", "iproute2"), &arguments, &(lines.join("\n") + "\n"))
 }
 
 /// The lines by which what leaves from the near address of pair `index` leaves through `device`, wherever it goes.

@@ -3,12 +3,12 @@
 
 use super::netlink::Rule;
 use super::resolver::ResolverFile;
+use hvq_emulation::tun::tool;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 /// A change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -108,27 +108,5 @@ impl fmt::Display for Change {
 
 /// Has `nft` read `script`: all of it takes effect, or nothing.
 pub(super) fn firewall(script: &str) -> io::Result<()> {
-    let started = Command::new("nft")
-        .args(["-f", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut child = started.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => io::Error::new(
-            error.kind(),
-            "the command `nft` is not there: install nftables (Debian, Ubuntu, Fedora, Arch: package nftables)",
-        ),
-        _ => error,
-    })?;
-    if let Some(mut input) = child.stdin.take() {
-        input.write_all(script.as_bytes())?;
-    }
-    let output = child.wait_with_output()?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    Err(io::Error::other(format!("nft: {said}")))
+    tool::feed(("nft", "nftables"), &["-f", "-"], script)
 }
