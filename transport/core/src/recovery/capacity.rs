@@ -278,7 +278,7 @@ impl Capacity {
 impl Shown {
     fn on_passage(&mut self, passage: &Passage) {
         match (self.of_handshake, passage.burst.of_handshake) {
-            // Few and small packets are forgotten for better ones.
+            // Data shows more than these few packets: they are forgotten but for their result.
             (true, false) => *self = Self { handshake: self.findings.rate, ..Self::default() },
             (false, true) if self.bases.is_empty() => self.of_handshake = true,
             (false, true) => return,

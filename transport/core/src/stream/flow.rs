@@ -3,6 +3,10 @@
 use crate::time::Instant;
 use std::time::Duration;
 
+/// One over the share of a window that may wait behind a gap before the window grows. With a quarter the quick one of two unequal links
+/// had used up the rest before a larger limit arrived.
+const GAP_SHARE: u64 = 8;
+
 /// The credit that the peer gives this endpoint to send, on a stream or in sum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SendCredit {
@@ -110,14 +114,14 @@ impl ReceiveWindow {
         }
     }
 
-    /// `bytes` arrived behind a gap. Returns true if the window doubles, because they are more than a quarter of it.
+    /// `bytes` arrived behind a gap. Returns true if the window doubles, because they are more than an eighth of it.
     ///
     /// Nothing is read before the gap is filled, and until then the peer sends within what is left. On one path a gap lasts for a
     /// round trip. On several it lasts for as long as the slowest of them takes: the buffer that keeps all of them busy is twice
     /// the sum of their rates times the longest round trip (RFC 6182 §5.3).
     pub fn on_gap(&mut self, bytes: u64) -> bool {
         let before = self.window;
-        if bytes > before / 8 {
+        if bytes > before / GAP_SHARE {
             self.window = before.saturating_mul(2).min(self.max_window);
         }
         self.window > before
