@@ -1,5 +1,7 @@
 //! One UDP socket with segmentation offload both ways, ECN, and the addresses of each datagram.
 
+mod readiness;
+
 use crate::receive_queue;
 use crate::receive_queue::Queue;
 use crate::shared::IoStats;
@@ -9,6 +11,7 @@ use crate::steering::Shares;
 use bytes::BytesMut;
 use hvq_transport::connection::{Datagram, Dscp, Ecn, FourTuple, Transmit};
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
+use readiness::WatchedSocket;
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Type};
 use std::io::{self, IoSliceMut};
@@ -16,7 +19,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
-use tokio::io::Interest;
 
 /// Bytes of the kernel's buffers that are asked for, each way; it gives what its limits allow.
 const BUFFER: usize = 4 << 20;
@@ -42,7 +44,7 @@ pub(crate) enum Port {
 /// A UDP socket.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    io: tokio::net::UdpSocket,
+    io: WatchedSocket,
     features: UdpSocketState,
     local: SocketAddr,
     device: Option<String>,
@@ -110,7 +112,7 @@ impl Socket {
         //# In IPv4 [IPv4], the Don't Fragment (DF) bit MUST be set if possible, to prevent fragmentation on
         //# the path.
         let features = UdpSocketState::new((&socket).into())?;
-        let io = tokio::net::UdpSocket::from_std(socket)?;
+        let io = WatchedSocket::new(socket)?;
         let device = device.map(str::to_owned);
         let most = if cfg!(target_os = "linux") { features.max_gso_segments() } else { 1 };
         let (class, marked_segments) = (AtomicU8::new(0), AtomicUsize::new(most));
@@ -119,7 +121,7 @@ impl Socket {
 
     /// Has the kernel share out what comes to the address of this socket, the first of those that share it.
     pub(crate) fn steer(&self, shares: &Shares) -> io::Result<()> {
-        steering::attach(&self.io, shares)
+        steering::attach(self.io.socket(), shares)
     }
 
     /// The address that it is bound to.
@@ -154,7 +156,7 @@ impl Socket {
 
     /// Ready when the socket may take datagrams again.
     pub(crate) fn poll_send_ready(&self, context: &mut Context<'_>) -> Poll<()> {
-        self.io.poll_send_ready(context).map(|_error_shows_at_the_next_send| ())
+        self.io.poll_send_ready(context)
     }
 
     /// Sends `transmit` from byte `offset` on; returns how far it came if the socket takes no more now. A datagram that
@@ -230,13 +232,12 @@ impl Socket {
     ) -> io::Result<()> {
         let class = transmit.dscp.traffic_class(transmit.ecn.bits());
         if self.class.swap(class, Ordering::Relaxed) != class {
-            set_traffic_class(&self.io, self.local, class.into());
+            set_traffic_class(self.io.socket(), self.local, class.into());
         }
         let Some(segment) = segment_size else {
-            return self.io.try_send_to(contents, transmit.remote).map(drop);
+            return self.io.try_send(|socket| socket.send_to(contents, transmit.remote)).map(drop);
         };
-        let send = || send_segments(&self.io, contents, segment, transmit.remote);
-        let result = self.io.try_io(Interest::WRITABLE, send);
+        let result = self.io.try_send(|socket| send_segments(socket, contents, segment, transmit.remote));
         let refused = |error: &io::Error| error.raw_os_error() != Some(Errno::MSGSIZE.raw_os_error());
         if let Err(error) = &result
             && error.kind() != io::ErrorKind::WouldBlock
@@ -265,7 +266,7 @@ impl Socket {
             segment_size,
             src_ip: (self.pins() && !from.is_unspecified()).then_some(from),
         };
-        self.io.try_io(Interest::WRITABLE, || self.features.try_send((&self.io).into(), &batch))
+        self.io.try_send(|socket| self.features.try_send(socket.into(), &batch))
     }
 
     /// Receives what is there, at most one batch, into `datagrams`. Pending if nothing is there.
@@ -276,7 +277,7 @@ impl Socket {
         datagrams: &mut Vec<Datagram>,
     ) -> Poll<()> {
         loop {
-            if self.io.poll_recv_ready(context).is_pending() {
+            if self.io.poll_receive_ready(context).is_pending() {
                 return Poll::Pending;
             }
             match self.receive(buffers) {
@@ -284,7 +285,7 @@ impl Socket {
                     // A call that leaves room has emptied the socket.
                     let queue = match count {
                         quinn_udp::BATCH_SIZE if buffers.senders >= receive_queue::CROWD => {
-                            receive_queue::state(&self.io)
+                            receive_queue::state(self.io.socket())
                         }
                         _ => Queue::Short,
                     };
@@ -305,8 +306,8 @@ impl Socket {
     fn receive(&self, buffers: &mut Buffers) -> io::Result<usize> {
         let (mut slices, metas) = buffers.slices();
         let mut filled = None;
-        let result = self.io.try_io(Interest::READABLE, || {
-            let count = self.features.recv((&self.io).into(), &mut slices, metas)?;
+        let result = self.io.try_receive(|socket| {
+            let count = self.features.recv(socket.into(), &mut slices, metas)?;
             filled = Some(count);
             // A batch that leaves room has emptied the socket: the next datagram wakes, and no call is needed to find that
             // there is nothing more.
@@ -417,12 +418,7 @@ impl Buffers {
 
 /// Sends datagrams of `segment` bytes, the last one of what is left, in one call.
 #[cfg(target_os = "linux")]
-fn send_segments(
-    io: &tokio::net::UdpSocket,
-    contents: &[u8],
-    segment: usize,
-    remote: SocketAddr,
-) -> io::Result<()> {
+fn send_segments(io: &UdpSocket, contents: &[u8], segment: usize, remote: SocketAddr) -> io::Result<()> {
     use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
     use std::os::fd::AsRawFd;
     let segment = u16::try_from(segment).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -433,12 +429,12 @@ fn send_segments(
 }
 
 #[cfg(not(target_os = "linux"))]
-fn send_segments(_: &tokio::net::UdpSocket, _: &[u8], _: usize, _: SocketAddr) -> io::Result<()> {
+fn send_segments(_: &UdpSocket, _: &[u8], _: usize, _: SocketAddr) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Has the kernel give `class` to what it sends. A socket for both IP versions has one for each.
-fn set_traffic_class(io: &tokio::net::UdpSocket, local: SocketAddr, class: u32) {
+fn set_traffic_class(io: &UdpSocket, local: SocketAddr, class: u32) {
     let socket = socket2::SockRef::from(io);
     let v4 = socket.set_tos_v4(class);
     let result = if local.is_ipv4() { v4 } else { socket.set_tclass_v6(class) };

@@ -129,7 +129,7 @@ async fn a_codepoint_shares_the_traffic_class_with_the_ecn_mark() {
     assert_eq!(stats.send_calls, batches, "one call sends the batch where the system cuts it up");
     let sizes: Vec<_> = receive(&b, 3).await.iter().map(|one| (one.bytes.len(), one.ecn)).collect();
     assert_eq!(sizes, [(1_000, Ecn::Ect0), (1_000, Ecn::Ect0), (500, Ecn::Ect0)]);
-    let class = socket2::SockRef::from(&a.io).tos_v4().expect("the kernel tells");
+    let class = socket2::SockRef::from(a.io.socket()).tos_v4().expect("the kernel tells");
     assert_eq!(class, u32::from(Dscp::EXPEDITED.traffic_class(Ecn::Ect0.bits())));
     // Another path of the same socket is not marked.
     send(&a, &transmit(&a, &b, b"plain".to_vec(), None)).await;
