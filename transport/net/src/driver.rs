@@ -45,14 +45,13 @@ pub(crate) struct Driver {
     errors: u64,
 }
 
-/// Tells whether sockets had anything: datagrams, or only empty ones or an error. If one had, the task is woken for
-/// what is behind it only once it has asked again.
+/// Tells whether every socket was read until it had nothing more. Only then is the task woken for what comes next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Arrivals {
-    /// None had.
-    None,
-    /// One had.
-    Some,
+    /// Every one was.
+    Read,
+    /// One may have more, which the next round reads.
+    Left,
 }
 
 /// A socket, and what waits until it takes more.
@@ -123,23 +122,29 @@ impl Driver {
         };
         self.send(context);
         match progress {
-            Progress::Idle(_) if arrivals == Arrivals::Some => Progress::More,
+            // The next round reads it, or tells the protocol what was not sent.
+            Progress::Idle(_) if arrivals == Arrivals::Left || self.errors != self.stats.send_errors => {
+                Progress::More
+            }
             progress => progress,
         }
     }
 
     /// Takes what each socket has, until a batch brings it to [`BYTES`], and what other workers hand over.
     fn receive(&mut self, context: &mut Context<'_>) -> Arrivals {
-        let mut arrivals = Arrivals::None;
+        let mut arrivals = Arrivals::Read;
         for port in &self.ports {
             let mut bytes = 0;
-            while bytes < BYTES {
+            loop {
+                if bytes >= BYTES {
+                    arrivals = Arrivals::Left;
+                    break;
+                }
                 let before = self.incoming.len();
                 if port.socket.poll_receive(context, &mut self.buffers, &mut self.incoming).is_pending() {
                     break;
                 }
                 self.stats.receive_calls += 1;
-                arrivals = Arrivals::Some;
                 let batch = self.incoming.get(before..).unwrap_or_default();
                 self.stats.datagrams_received += batch.len() as u64;
                 let taken: usize = batch.iter().map(|datagram| datagram.bytes.len()).sum();
@@ -262,17 +267,56 @@ mod tests {
     use std::task::Waker;
     use std::time::Duration;
 
-    #[tokio::test]
-    async fn a_round_hears_all_that_waits_in_a_socket_and_not_a_batch_alone() {
+    /// A driver that knows its one socket, the address of that, and the socket of a peer.
+    fn driver() -> (Driver, std::net::SocketAddr, UdpSocket) {
         let mut sockets = Sockets::new(Source::Routed);
         sockets.bind_permanent(&LocalAddress::Ip([127, 0, 0, 1].into())).unwrap();
         let address = sockets.addresses()[0];
         let core = Endpoint::new(EndpointConfig::default(), None, [0; 32]);
         let mut driver = Driver::new(Arc::new(Shared::new(core, sockets)), None);
-        let mut context = Context::from_waker(Waker::noop());
         // The first round learns which sockets there are.
-        driver.round(&mut context);
-        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        driver.round(&mut Context::from_waker(Waker::noop()));
+        (driver, address, UdpSocket::bind("127.0.0.1:0").unwrap())
+    }
+
+    /// A waker that remembers that it was called.
+    #[derive(Default)]
+    struct Bell(std::sync::atomic::AtomicBool);
+
+    impl std::task::Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_round_that_read_everything_is_the_last_until_more_arrives() {
+        let (mut driver, address, peer) = driver();
+        let bell = Arc::new(Bell::default());
+        let waker = Waker::from(bell.clone());
+        let mut context = Context::from_waker(&waker);
+        for count in 1..=3 {
+            bell.0.store(false, std::sync::atomic::Ordering::Relaxed);
+            peer.send_to(&[0; 1_200], address).unwrap();
+            let progress = loop {
+                let progress = driver.round(&mut context);
+                if driver.stats.datagrams_received == count {
+                    break progress;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            };
+            assert_eq!(progress, Progress::Idle(None));
+            assert!(
+                count == 1 || bell.0.load(std::sync::atomic::Ordering::Relaxed),
+                "woken for datagram {count}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_round_hears_all_that_waits_in_a_socket_and_not_a_batch_alone() {
+        let (mut driver, address, peer) = driver();
+        let mut context = Context::from_waker(Waker::noop());
         // As many as fit into the smallest buffer that systems give.
         for _ in 0..80 {
             peer.send_to(&[0; 1_200], address).unwrap();
