@@ -203,6 +203,9 @@ gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -g -O1 -fsanitize=address,undefine
 run "random calls: corpus" '^8 sequences' -- ./calls cert.pem key.pem fuzz/corpus/*
 run "random calls: seeds" '^60 sequences' -- ./calls cert.pem key.pem seeds 1 60
 
+# The page for newcomers, which installs the library anew and has a loopback network like everybody's.
+run "the guide" '^guide: c-browser.md: 5 blocks ran' -- env HVQ_BIN="$HVQ_BIN" "$root/scripts/guide.py" "$root/docs/guides/c-browser.md"
+
 mkdir -p cmake
 printf '%s\n' 'cmake_minimum_required(VERSION 3.16)' 'project(one C)' 'find_package(hvq 0 REQUIRED CONFIG)' \
     'add_executable(one ../examples/scheduler.c)' 'target_link_libraries(one hvq::hvq)' \

@@ -15,3 +15,8 @@ pub mod pages;
 pub mod report;
 pub mod workload;
 pub mod world;
+
+/// The guide for a first experiment, whose policy `cargo test` compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/first-experiment.md")]
+struct Guide;

@@ -14,6 +14,10 @@ const MOST_LINES: usize = 150;
 const FIGURES: &str = "## Results";
 /// The folder of the pages of results, seen from the front page.
 const RESULTS: &str = "docs/results/";
+/// The folder of guides, which newcomers follow step by step.
+const GUIDES: &str = "docs/guides/";
+/// The program that runs the commands of a guide.
+const GUIDE_RUNNER: &str = "scripts/guide.py";
 /// A drawing of results, and the page that has its figures.
 const DRAWING: [&str; 2] = ["docs/pictures/result.svg", "docs/results/report.md"];
 /// Texts of others, with links that are meant for other places.
@@ -51,13 +55,37 @@ pub(crate) fn links(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// A README that is longer than a front page.
+/// A README that is longer than a front page, or a guide that is.
 pub(crate) fn length(file: &File) -> Vec<Finding> {
     let lines = file.text.lines().count();
-    if file.path != README || lines <= MOST_LINES {
+    if !(file.path == README || file.path.starts_with(GUIDES)) || lines <= MOST_LINES {
         return Vec::new();
     }
     vec![Finding::new(file, 0, format!("{lines} lines, where {MOST_LINES} are permitted: docs/ has room"))]
+}
+
+/// Guides whose commands no test runs, whose Rust no test compiles, or that have neither.
+pub(crate) fn untried(files: &[File]) -> Vec<Finding> {
+    let tried = |page: &str, by: &str| {
+        let runs =
+            |file: &File| !file.path.ends_with(".md") && file.text.contains(by) && file.text.contains(page);
+        files.iter().any(|file| !file.path.contains("architecture/") && runs(file))
+    };
+    let mut findings = Vec::new();
+    for guide in files.iter().filter(|file| file.path.starts_with(GUIDES)) {
+        let page = guide.path.trim_start_matches(GUIDES);
+        let has = |kind: &str| guide.text.contains(&format!("\n```{kind}"));
+        if has("sh\n") && !tried(page, GUIDE_RUNNER) {
+            findings.push(Finding::new(guide, 0, format!("no test has {GUIDE_RUNNER} run its commands")));
+        }
+        if has("rust") && !tried(&format!("include_str!(\"../../../{}\")", guide.path), "cfg(doctest)") {
+            findings.push(Finding::new(guide, 0, "its Rust is in the documentation of no crate"));
+        }
+        if !has("sh\n") && !has("rust") {
+            findings.push(Finding::new(guide, 0, "it has nothing that a test could run"));
+        }
+    }
+    findings
 }
 
 /// Figures of the README's table of results that the page linked in the same row does not have.
@@ -254,7 +282,21 @@ fn a_long_readme_is_found() {
     let readme = |lines: usize| File::sample(README, &"x\n".repeat(lines));
     assert!(length(&readme(MOST_LINES)).is_empty());
     assert_eq!(length(&readme(MOST_LINES + 1)).len(), 1);
+    assert_eq!(length(&File::sample("docs/guides/x.md", &"x\n".repeat(MOST_LINES + 1))).len(), 1);
     assert!(length(&File::sample("docs/rust.md", &"x\n".repeat(900))).is_empty());
+}
+
+#[test]
+fn guides_that_nothing_tries_are_found() {
+    let guide = |text: &str| File::sample("docs/guides/a.md", text);
+    let runner = File::sample("x/tests/y.rs", "scripts/guide.py … a.md");
+    let crate_root = File::sample("x/src/lib.rs", "cfg(doctest) include_str!(\"../../../docs/guides/a.md\")");
+    let (sh, rust) = ("a\n```sh\ntrue\n```\n", "a\n```rust,no_run\nfn a() {}\n```\n");
+    assert!(untried(&[guide(sh), runner.clone()]).is_empty());
+    assert!(untried(&[guide(rust), crate_root.clone()]).is_empty());
+    assert_eq!(untried(&[guide(sh), crate_root]).len(), 1);
+    assert_eq!(untried(&[guide(rust), runner.clone()]).len(), 1);
+    assert_eq!(untried(&[guide("words"), runner]).len(), 1);
 }
 
 #[test]

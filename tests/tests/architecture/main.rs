@@ -168,6 +168,11 @@ fn the_readme_is_a_front_page() {
 }
 
 #[test]
+fn guides_are_tried_word_by_word() {
+    report(documents::untried(&tree::files()));
+}
+
+#[test]
 fn the_readme_has_the_figures_of_the_results() {
     report(documents::figures(&tree::files()));
     report(documents::drawn(&tree::files()));

@@ -10,6 +10,8 @@ mod chaos;
 mod failover;
 mod files;
 mod gateway;
+#[cfg(target_os = "linux")]
+mod guides;
 mod hostile_serve;
 #[cfg(feature = "video")]
 mod hostile_video;
