@@ -214,7 +214,7 @@ pub unsafe extern "C" fn hvq_stream_reset(
     code: u64,
 ) -> hvq_result {
     on_connection!(endpoint, stream.connection, |core| {
-        core.reset(StreamId(stream.id), checked(code)?).map_err(write_failure)
+        core.reset(StreamId(stream.id), checked(code)?, 0).map(drop).map_err(write_failure)
     })
 }
 

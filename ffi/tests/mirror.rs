@@ -151,6 +151,7 @@ const MIRRORS: &[Mirror] = &[
             ("validation_timeout", "hvq_transport_config.validation_timeout"),
             ("channels", "hvq_transport_config.channels"),
             ("path_hints", "hvq_transport_config.path_hints"),
+            ("partial_delivery", "- the default, off: streams are reset whole in C"),
             ("queue_bound", "- the default: off is for models of other transports in experiments"),
             ("path_memory", "hvq_transport_config.path_memory"),
             ("opening_datagrams", "hvq_transport_config.opening_datagrams"),

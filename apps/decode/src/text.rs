@@ -81,6 +81,10 @@ fn frame(frame: &Frame) -> String {
         Frame::ResetStream(reset) => {
             format!("{kind} {} code {:#x} size {}", reset.id.0, reset.error, reset.final_size)
         }
+        Frame::ResetStreamAt(reset) => {
+            let sizes = format!("size {} reliable {}", reset.final_size, reset.reliable_size);
+            format!("{kind} {} code {:#x} {sizes}", reset.id.0, reset.error)
+        }
         Frame::StopSending(stop) => format!("{kind} {} code {:#x}", stop.id.0, stop.error),
         Frame::Crypto(crypto) => format!("{kind} {}", range(crypto.offset, crypto.data.len())),
         Frame::NewToken(token) => format!("{kind} {} B", token.len()),

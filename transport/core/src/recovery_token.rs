@@ -57,6 +57,8 @@ pub enum RecoveryToken {
     },
     /// RESET_STREAM.
     ResetStream(StreamId),
+    /// RESET_STREAM_AT with this reliable size.
+    ResetStreamAt(StreamId, u64),
     /// STOP_SENDING.
     StopSending(StreamId),
     /// MAX_DATA with this value.
@@ -148,6 +150,7 @@ impl Tracked {
                 RecoveryToken::Ack { of: ack.path.unwrap_or(PathId::ZERO), largest: ack.largest }
             }
             Frame::ResetStream(reset) => RecoveryToken::ResetStream(reset.id),
+            Frame::ResetStreamAt(reset) => RecoveryToken::ResetStreamAt(reset.id, reset.reliable_size),
             Frame::StopSending(stop) => RecoveryToken::StopSending(stop.id),
             Frame::MaxData(limit) => RecoveryToken::MaxData(limit),
             Frame::MaxStreamData { id, limit } => RecoveryToken::MaxStreamData(id, limit),

@@ -84,8 +84,8 @@ pub mod balancing {
 pub mod config {
     pub use hvq_transport::connection::{
         AckPolicy, AckRequests, ChannelHint, DatagramSizing, Dscp, EcnMarking, Greasing, HintExchange,
-        Migration, Preference, PreferredAddresses, QueueBound, Rotation, SchedulerFactory, SpinBit,
-        TransportConfigError, VersionChoice, Versions,
+        Migration, PartialDelivery, Preference, PreferredAddresses, QueueBound, Rotation, SchedulerFactory,
+        SpinBit, TransportConfigError, VersionChoice, Versions,
     };
     pub use hvq_transport::memory::{MemoryQuota, MemoryUse};
     pub use hvq_transport::stream::StreamLimits;

@@ -213,7 +213,24 @@ impl SendStream {
     /// See [`WriteError`].
     pub fn reset(&mut self, code: u64) -> Result<(), WriteError> {
         let id = self.id;
-        self.end(SendEnd::Reset, |core| core.reset(id, code))
+        self.end(SendEnd::Reset, |core| core.reset(id, code, 0).map(drop))
+    }
+
+    /// Abandons the stream with a code for the peer's application, but for its first `reliable_size` bytes: the peer gets
+    /// these all the same, even if this is dropped (RESET_STREAM_AT, draft-ietf-quic-reliable-stream-reset). Returns the
+    /// number of bytes that it gets in any case: not more than was written, and none unless the peer's configuration
+    /// supports it ([`set_partial_delivery`](crate::TransportConfig::set_partial_delivery)). A later reset may lower the
+    /// size, and changes nothing else.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub fn reset_at(&mut self, code: u64, reliable_size: u64) -> Result<u64, WriteError> {
+        let (id, mut promised) = (self.id, 0);
+        self.end(SendEnd::Reset, |core| {
+            promised = core.reset(id, code, reliable_size)?;
+            Ok(())
+        })?;
+        Ok(promised)
     }
 
     /// Waits until the peer has everything that was written and finished (`None`), or has stopped reading (`Some` of its

@@ -6,6 +6,7 @@ mod common;
 
 use bytes::Bytes;
 use common::{Pair, echo, pattern, transport, within};
+use hvq::config::PartialDelivery;
 use hvq::{ConnectionError, Priority, ReadError, ReadToEndError, SendDatagramError, WriteError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -113,6 +114,26 @@ async fn codes_of_reset_and_stop_reach_the_other_side() {
     assert_eq!(within(far_send.stopped()).await, Ok(Some(0x456)));
     assert_eq!(within(far_send.write(b"x")).await, Err(WriteError::Stopped(0x456)));
     assert_eq!(within(receive.read_chunk(1)).await, Err(ReadError::Stopped));
+}
+
+#[tokio::test]
+async fn the_first_bytes_of_a_stream_outlive_its_reset_if_the_peer_supports_that() {
+    // Draft-ietf-quic-reliable-stream-reset §5.
+    for (supports, promised) in [(PartialDelivery::On, 5), (PartialDelivery::Off, 0)] {
+        let mut config = transport();
+        config.set_partial_delivery(supports);
+        let pair = Pair::with(transport(), config).await;
+        let mut send = within(pair.near.open_uni()).await.unwrap();
+        send.write_all(b"begin and the rest").await.unwrap();
+        assert_eq!(send.reset_at(0x123, 5), Ok(promised));
+        assert_eq!(send.write(b"more").await, Err(WriteError::Closed));
+        drop(send);
+        let mut receive = within(pair.far.accept_uni()).await.unwrap();
+        if promised > 0 {
+            assert_eq!(within(receive.read_chunk(100)).await.unwrap(), Some(Bytes::from_static(b"begin")));
+        }
+        assert_eq!(within(receive.read_chunk(100)).await, Err(ReadError::Reset(0x123)));
+    }
 }
 
 #[tokio::test]

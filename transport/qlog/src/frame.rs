@@ -31,6 +31,10 @@ fn fields(frame: &Frame, exponent: u8) -> Value {
         Frame::ResetStream(reset) => json!({
             "stream_id": reset.id.0, "error": "unknown", "error_code": reset.error, "final_size": reset.final_size,
         }),
+        Frame::ResetStreamAt(reset) => json!({
+            "stream_id": reset.id.0, "error": "unknown", "error_code": reset.error, "final_size": reset.final_size,
+            "reliable_size": reset.reliable_size,
+        }),
         Frame::StopSending(StopSending { id, error }) => {
             json!({ "stream_id": id.0, "error": "unknown", "error_code": error })
         }

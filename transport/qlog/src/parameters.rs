@@ -2,7 +2,7 @@
 
 use crate::dialect::Dialect;
 use hvq_transport::trace::Side;
-use hvq_transport::wire::transport_parameters::{HintExchange, TransportParameters};
+use hvq_transport::wire::transport_parameters::{HintExchange, PartialDelivery, TransportParameters};
 use serde_json::{Value, json};
 
 /// Returns the log's form of the parameters that `side` declared. Reset tokens are not written.
@@ -47,6 +47,9 @@ pub(crate) fn value(dialect: Dialect, side: Side, parameters: &TransportParamete
     }
     if parameters.path_hints == HintExchange::On {
         fields.insert("path_hints".to_owned(), true.into());
+    }
+    if parameters.partial_delivery == PartialDelivery::On {
+        fields.insert("reset_stream_at".to_owned(), true.into());
     }
     if let Some(preferred) = &parameters.preferred_address {
         let address = json!({

@@ -163,8 +163,8 @@ impl Player {
             End::Finished => End::FinishedAndReset(code),
             _ => return,
         };
-        match connection.reset(id, code) {
-            Ok(()) => outgoing.end = end,
+        match connection.reset(id, code, 0) {
+            Ok(_) => outgoing.end = end,
             Err(WriteError::Stopped(code)) => self.on_stopped(side, id, code),
             Err(error) => self.fail(side, format!("resetting stream {id}: {error}")),
         }

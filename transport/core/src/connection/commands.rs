@@ -110,12 +110,15 @@ impl Connection {
         self.streams.finish(id)
     }
 
-    /// Abandons the sending half of a stream with the application's `code` (RFC 9000 §19.4).
+    /// Abandons the sending half of a stream with the application's `code` (RFC 9000 §19.4), but for the first `reliable_size`
+    /// bytes: the peer gets these all the same (draft-ietf-quic-reliable-stream-reset). Returns the number of bytes that it
+    /// gets in any case: not more than was written, and none if it does not support that. A later reset may lower the size,
+    /// and changes nothing else.
     ///
     /// # Errors
     /// The stream is not open for sending ([`WriteError`]).
-    pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
-        self.streams.reset(id, code)
+    pub fn reset(&mut self, id: StreamId, code: u64, reliable_size: u64) -> Result<u64, WriteError> {
+        self.streams.reset(id, code, reliable_size)
     }
 
     /// Takes at most `most` bytes that arrived on a stream.

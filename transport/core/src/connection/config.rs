@@ -27,7 +27,7 @@ use crate::stream::StreamLimits;
 use crate::time::Instant;
 use crate::trace::TracerFactory;
 use crate::wire::grease::Greasing;
-use crate::wire::transport_parameters::{HintExchange, TransportParameters};
+use crate::wire::transport_parameters::{HintExchange, PartialDelivery, TransportParameters};
 use hvq_scheduler::{Hints, Scheduler};
 use rand::rngs::StdRng;
 use std::fmt;
@@ -99,6 +99,7 @@ pub struct TransportConfig {
     pub(crate) validation_timeout: Duration,
     pub(crate) channels: Vec<ChannelHint>,
     pub(crate) path_hints: HintExchange,
+    pub(crate) partial_delivery: PartialDelivery,
     pub(crate) queue_bound: QueueBound,
     pub(crate) path_memory: PathMemory,
     pub(crate) opening_datagrams: u8,
@@ -139,6 +140,7 @@ impl TransportConfig {
             validation_timeout: Duration::from_secs(3),
             channels: Vec::new(),
             path_hints: HintExchange::On,
+            partial_delivery: PartialDelivery::Off,
             queue_bound: QueueBound::On,
             path_memory: PathMemory::default(),
             opening_datagrams: 4,
@@ -216,6 +218,7 @@ impl TransportConfig {
             },
             quic_bit: self.greasing.quic_bit(),
             path_hints: self.path_hints,
+            partial_delivery: self.partial_delivery,
             ..TransportParameters::default()
         }
     }

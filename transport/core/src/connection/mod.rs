@@ -78,7 +78,7 @@ pub use crate::path::spin::SpinBit;
 pub use crate::recovery::ecn::{Ecn, EcnMarking};
 pub use crate::space::received::AckPolicy;
 pub use crate::wire::grease::Greasing;
-pub use crate::wire::transport_parameters::HintExchange;
+pub use crate::wire::transport_parameters::{HintExchange, PartialDelivery};
 
 /// A datagram from the network.
 #[derive(Clone, Debug)]

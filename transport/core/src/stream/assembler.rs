@@ -43,6 +43,15 @@ impl Chunk {
         }
     }
 
+    /// Forgets what lies `length` bytes from its start on.
+    fn truncate(&mut self, length: u64) {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        match self {
+            Self::Shared(bytes) => bytes.truncate(length),
+            Self::Copied(bytes) => bytes.truncate(length),
+        }
+    }
+
     fn split_to(&mut self, length: usize) -> Bytes {
         match self {
             Self::Shared(bytes) => bytes.split_to(length),
@@ -129,6 +138,33 @@ impl Assembler {
         self.gapped = None;
         self.ready = ShortQueue::default();
         self.contiguous = self.read;
+    }
+
+    /// Returns true if everything below `to` arrived.
+    pub fn has_all_to(&self, to: u64) -> bool {
+        self.contiguous >= to || self.has_seen_to(to)
+    }
+
+    /// Forgets what is held from `to` on. Returns the number of bytes below that were not read, whether they are there or not.
+    pub fn truncate(&mut self, to: u64) -> u64 {
+        if self.is_unordered() {
+            return self.truncate_unordered(to);
+        }
+        if let Some(gapped) = &mut self.gapped {
+            gapped.truncate(to);
+        }
+        let (chunks, mut at) = (std::mem::take(&mut self.ready), self.read);
+        self.contiguous = self.contiguous.min(to.max(self.read));
+        let mut chunks = chunks;
+        while let Some(mut chunk) = chunks.pop_front() {
+            let end = at + chunk.len() as u64;
+            if at < to {
+                chunk.truncate(to - at);
+                self.ready.push_back(chunk);
+            }
+            at = end;
+        }
+        to.saturating_sub(self.read)
     }
 
     /// Takes `data` at `offset` if it is a small piece that can be read next and alone, as a short message is; whether it was.
@@ -230,6 +266,20 @@ impl Assembler {
 }
 
 impl Gapped {
+    /// Forgets what is held from `to` on.
+    fn truncate(&mut self, to: u64) {
+        drop(self.chunks.split_off(&to));
+        if let Some((start, chunk)) = self.chunks.iter_mut().next_back() {
+            chunk.truncate(to - start);
+        }
+        let mut end = None;
+        self.runs = 0;
+        for (start, chunk) in &self.chunks {
+            self.runs += usize::from(end != Some(*start));
+            end = Some(start + chunk.len() as u64);
+        }
+    }
+
     /// The first chunk, if it starts at `offset`.
     fn take(&mut self, offset: u64) -> Option<Chunk> {
         let chunk = self.chunks.first_entry().filter(|first| *first.key() == offset)?.remove();

@@ -60,6 +60,16 @@ impl Outstanding {
         self.fresh_from = self.fresh_from.max(end);
     }
 
+    /// Nothing from `to` on is of use any more: it is neither sent again nor waited for.
+    pub fn truncate(&mut self, to: u64) {
+        self.fresh_from = self.fresh_from.min(to).max(self.acknowledged_to);
+        if let Some(uneven) = &mut self.uneven {
+            uneven.acknowledged.clear(to..u64::MAX);
+            uneven.again.clear(to..u64::MAX);
+            uneven.rescued.clear(to..u64::MAX);
+        }
+    }
+
     /// A part of [`Self::again`] was sent on path `by`. A copy on the path that was silent rescues nothing: it is offered to
     /// others as the first one was.
     pub fn on_sent_again(&mut self, range: Range<u64>, by: PathId) {

@@ -16,6 +16,8 @@ enum Abort {
     Stopped(u64),
     /// The peer reset it, with this code.
     Reset(u64),
+    /// The peer resets it with this code, behind the bytes that it promised.
+    ResetAt { code: u64, reliable_size: u64 },
 }
 
 /// The change by a frame, in bytes, for the flow control of the connection.
@@ -111,7 +113,7 @@ impl ReceiveHalf {
     /// A STREAM frame arrived. `room` is what the connection's window has left; copies of small pieces lie in `blocks`.
     pub fn on_stream(
         &mut self,
-        frame: frame::Stream,
+        mut frame: frame::Stream,
         room: u64,
         blocks: &mut Blocks,
     ) -> Result<Arrived, TransportError> {
@@ -126,7 +128,10 @@ impl ReceiveHalf {
             self.final_size = final_size;
             self.advance(ReceiveEvent::Fin);
         }
-        if self.abort.is_some() {
+        if let Some(Abort::ResetAt { reliable_size, .. }) = self.abort {
+            let promised = reliable_size.saturating_sub(frame.offset);
+            frame.data.truncate(usize::try_from(promised).unwrap_or(usize::MAX));
+        } else if self.abort.is_some() {
             self.advance(ReceiveEvent::Stopped);
             return Ok(Arrived { received, discarded: self.discard(), outgrown: false });
         }
@@ -135,10 +140,19 @@ impl ReceiveHalf {
                 .insert(frame.offset, frame.data, self.window.window())
                 .map_err(|error| ErrorCode::INTERNAL_ERROR.because(error.to_string()))?;
         }
-        if self.final_size == Some(self.assembler.total()) {
+        if self.has_all() {
             self.advance(ReceiveEvent::AllReceived);
         }
         Ok(Arrived { received, discarded: 0, outgrown: self.outgrows_window() })
+    }
+
+    /// Returns true if nothing is missing of what the peer delivers.
+    #[inline]
+    fn has_all(&self) -> bool {
+        match self.abort {
+            Some(Abort::ResetAt { reliable_size, .. }) => self.assembler.has_all_to(reliable_size),
+            _ => self.final_size == Some(self.assembler.total()),
+        }
     }
 
     /// Returns true if so much waits behind a gap that the window grows. What the application has yet to read is not the gap's fault.
@@ -154,6 +168,9 @@ impl ReceiveHalf {
     /// RESET_STREAM arrived. `room` is what the connection's window has left.
     pub fn on_reset(&mut self, code: u64, final_size: u64, room: u64) -> Result<Arrived, TransportError> {
         let received = self.check(final_size, Some(final_size), room)?;
+        if let Some(Abort::ResetAt { code: earlier, .. }) = self.abort {
+            check_code(earlier, code)?;
+        }
         if self.state.after(ReceiveEvent::Reset).is_none() {
             return Ok(Arrived::default());
         }
@@ -164,10 +181,46 @@ impl ReceiveHalf {
         self.window.receive(received);
         self.final_size = Some(final_size);
         match self.abort {
-            Some(_) => self.advance(ReceiveEvent::Stopped),
-            None => self.abort = Some(Abort::Reset(code)),
+            Some(Abort::Stopped(_)) => self.advance(ReceiveEvent::Stopped),
+            _ => self.abort = Some(Abort::Reset(code)),
         }
         Ok(Arrived { received, discarded: self.discard(), outgrown: false })
+    }
+
+    /// RESET_STREAM_AT arrived (draft-ietf-quic-reliable-stream-reset §4). `room` is what the connection's window has left.
+    pub fn on_reset_at(&mut self, frame: frame::ResetStreamAt, room: u64) -> Result<Arrived, TransportError> {
+        let frame::ResetStreamAt { error: code, final_size, reliable_size, .. } = frame;
+        let received = self.check(final_size, Some(final_size), room)?;
+        match self.abort {
+            Some(Abort::Reset(earlier)) => check_code(earlier, code)?,
+            Some(Abort::ResetAt { code: earlier, reliable_size: least }) => {
+                check_code(earlier, code)?;
+                // The draft's §5.2: packets may have been reordered; a larger size than before is ignored.
+                if reliable_size >= least {
+                    return Ok(Arrived::default());
+                }
+            }
+            Some(Abort::Stopped(_)) | None => {}
+        }
+        // The draft's §5.3: the end is as that by FIN, and is ignored once all data is there, as RFC 9000 §3.2 permits.
+        if self.state != ReceiveState::Recv && self.state != ReceiveState::SizeKnown {
+            return Ok(Arrived::default());
+        }
+        self.window.receive(received);
+        self.final_size = Some(final_size);
+        self.advance(ReceiveEvent::Fin);
+        if let Some(Abort::Stopped(_)) = self.abort {
+            self.advance(ReceiveEvent::Stopped);
+            return Ok(Arrived { received, discarded: self.discard(), outgrown: false });
+        }
+        self.abort = Some(Abort::ResetAt { code, reliable_size });
+        let left = self.assembler.truncate(reliable_size);
+        let discarded = (self.window.received() - self.window.consumed()).saturating_sub(left);
+        self.window.consume(discarded);
+        if self.has_all() {
+            self.advance(ReceiveEvent::AllReceived);
+        }
+        Ok(Arrived { received, discarded, outgrown: false })
     }
 
     /// The application does not want the rest. Returns the bytes that count as consumed now.
@@ -175,7 +228,7 @@ impl ReceiveHalf {
         match self.abort {
             Some(Abort::Stopped(_)) => return Err(ReadError::Stopped),
             Some(Abort::Reset(_)) => {}
-            None => self.abort = Some(Abort::Stopped(code)),
+            Some(Abort::ResetAt { .. }) | None => self.abort = Some(Abort::Stopped(code)),
         }
         self.advance(ReceiveEvent::Stopped);
         Ok(self.discard())
@@ -194,7 +247,7 @@ impl ReceiveHalf {
                 self.advance(ReceiveEvent::Told);
                 return Err(ReadError::Reset(code));
             }
-            None => {}
+            Some(Abort::ResetAt { .. }) | None => {}
         }
         if max == 0 {
             return Ok(ReadOutcome::Data(Bytes::new()));
@@ -205,7 +258,10 @@ impl ReceiveHalf {
         }
         self.advance(ReceiveEvent::Told);
         if self.state == ReceiveState::DataRead {
-            return Ok(ReadOutcome::Finished);
+            return match self.abort {
+                Some(Abort::ResetAt { code, .. }) => Err(ReadError::Reset(code)),
+                _ => Ok(ReadOutcome::Finished),
+            };
         }
         self.interest = Interest::Waiting;
         Ok(ReadOutcome::Blocked)
@@ -216,7 +272,9 @@ impl ReceiveHalf {
         match self.abort {
             Some(Abort::Stopped(_)) => false,
             Some(Abort::Reset(_)) => self.state == ReceiveState::ResetRecvd,
-            None => self.assembler.is_readable() || self.state == ReceiveState::DataRecvd,
+            Some(Abort::ResetAt { .. }) | None => {
+                self.assembler.is_readable() || self.state == ReceiveState::DataRecvd
+            }
         }
     }
 
@@ -272,6 +330,14 @@ impl ReceiveHalf {
             self.state = state;
         }
     }
+}
+
+/// Draft-ietf-quic-reliable-stream-reset §5.2: the code of a reset does not change.
+fn check_code(earlier: u64, code: u64) -> Result<(), TransportError> {
+    if code != earlier {
+        return Err(ErrorCode::STREAM_STATE_ERROR.because("the code of a reset changed"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

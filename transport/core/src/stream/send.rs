@@ -24,6 +24,28 @@ pub enum ResetBy {
     Peer,
 }
 
+/// The end of a stream other than by its last byte.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reset {
+    /// The application's code.
+    pub code: u64,
+    /// The end that wanted it.
+    pub by: ResetBy,
+    /// The bytes that the peer gets all the same (draft-ietf-quic-reliable-stream-reset §4); with 0, nothing is sent any more.
+    pub reliable_size: u64,
+}
+
+/// The content of the frame that resets a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ResetToSend {
+    /// The application's code.
+    pub code: u64,
+    /// The bytes that were sent.
+    pub final_size: u64,
+    /// The bytes that the peer gets all the same; 0 stands for RESET_STREAM.
+    pub reliable_size: u64,
+}
+
 /// The next piece that a stream sends: bytes, and perhaps its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
@@ -57,7 +79,9 @@ pub struct SendHalf {
     messages: MessageEnds,
     /// The end, once the application finished the stream.
     final_size: Option<u64>,
-    reset: Option<(u64, ResetBy)>,
+    reset: Option<Reset>,
+    /// True if the peer has the frame that resets the stream.
+    reset_arrived: bool,
     blocked_at: Option<u64>,
     /// The application's knowledge of room for writing.
     pub interest: Interest,
@@ -83,6 +107,7 @@ impl SendHalf {
             messages: MessageEnds::default(),
             final_size: None,
             reset: None,
+            reset_arrived: false,
             blocked_at: None,
             interest: Interest::Told,
             priority: Priority::default(),
@@ -166,17 +191,54 @@ impl SendHalf {
         Ok(())
     }
 
-    /// Abandons the stream; whether a RESET_STREAM is to be sent.
-    pub fn reset(&mut self, code: u64, by: ResetBy) -> bool {
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-13.3
-        //# The content of a RESET_STREAM frame MUST NOT change when it is sent again.
-        let Some(state) = self.state.after(SendEvent::Reset) else { return false };
+    /// Abandons the stream, but for the bytes that are promised; whether a frame that resets it is to be sent.
+    pub fn reset(&mut self, reset: Reset) -> bool {
+        let reliable_size = reset.reliable_size.min(self.data.end());
+        let reset = match self.reset {
+            // Draft-ietf-quic-reliable-stream-reset §5.2: the reliable size is never raised.
+            Some(earlier) if reliable_size >= earlier.reliable_size => return false,
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-13.3
+            //# The content of a RESET_STREAM frame MUST NOT change when it is sent again.
+            // Draft-ietf-quic-reliable-stream-reset §5.2: neither the code nor the final size changes.
+            Some(earlier) => Reset { reliable_size, ..earlier },
+            None => Reset { reliable_size, ..reset },
+        };
+        let event = if reliable_size > 0 { SendEvent::ResetAt } else { SendEvent::Reset };
+        let Some(state) = self.state.after(event) else { return false };
         self.state = state;
-        self.reset = Some((code, by));
-        self.data = SendBuffer::default();
-        self.outstanding = Outstanding::default();
-        self.messages = MessageEnds::default();
+        self.reset = Some(reset);
+        self.reset_arrived = false;
+        self.final_size = None;
+        if reliable_size > 0 {
+            // Draft-ietf-quic-reliable-stream-reset §5: what lies beyond is not sent again.
+            self.data.truncate(reliable_size);
+            self.outstanding.truncate(reliable_size);
+        } else {
+            self.forget();
+            self.messages = MessageEnds::default();
+        }
         true
+    }
+
+    /// The peer does not support what a reset promised: it is an ordinary one now. Returns true if that is to be sent.
+    pub fn promise_nothing(&mut self) -> bool {
+        self.reset.is_some_and(|reset| self.reset(Reset { reliable_size: 0, ..reset }))
+    }
+
+    /// Returns true if the stream was reset.
+    pub fn is_reset(&self) -> bool {
+        self.reset.is_some()
+    }
+
+    /// The bytes that the peer gets although the stream was reset.
+    pub fn reliable_size(&self) -> u64 {
+        self.reset.map_or(0, |reset| reset.reliable_size)
+    }
+
+    /// Returns true if the stream was reset and promised nothing.
+    #[inline]
+    fn is_abandoned(&self) -> bool {
+        self.reset.is_some_and(|reset| reset.reliable_size == 0)
     }
 
     /// All that was written is of no use any more.
@@ -187,13 +249,15 @@ impl SendHalf {
 
     /// The code with which the peer stopped it, if it did (RFC 9000 §3.5).
     pub fn stopped(&self) -> Option<u64> {
-        self.reset.filter(|(_, by)| *by == ResetBy::Peer).map(|(code, _)| code)
+        self.reset.filter(|reset| reset.by == ResetBy::Peer).map(|reset| reset.code)
     }
 
-    /// Code and final size for the RESET_STREAM, if the peer does not have it yet.
-    pub fn reset_to_send(&self) -> Option<(u64, u64)> {
-        let (code, _) = self.reset.filter(|_| self.state == SendState::ResetSent)?;
-        Some((code, self.credit.used()))
+    /// The frame that resets the stream, if the peer does not have it yet. Its final size counts for flow control, so that
+    /// it waits until what it promises was sent (draft-ietf-quic-reliable-stream-reset §4).
+    pub fn reset_to_send(&self) -> Option<ResetToSend> {
+        let Reset { code, reliable_size, .. } = self.reset.filter(|_| !self.state.is_terminal())?;
+        let is_due = !self.reset_arrived && self.outstanding.fresh_from() >= reliable_size;
+        is_due.then_some(ResetToSend { code, final_size: self.credit.used(), reliable_size })
     }
 
     /// The limit that STREAM_DATA_BLOCKED should report, once for each (RFC 9000 §4.1).
@@ -206,7 +270,7 @@ impl SendHalf {
     /// The limit of the stream, if that is what holds data back.
     pub fn blocked_limit(&self) -> Option<u64> {
         let blocked =
-            self.reset.is_none() && self.credit.available() == 0 && self.data.end() > self.credit.used();
+            !self.is_abandoned() && self.credit.available() == 0 && self.data.end() > self.credit.used();
         blocked.then_some(self.credit.limit())
     }
 
@@ -220,6 +284,7 @@ impl SendHalf {
         if self.reset.is_none() {
             self.state = SendState::Ready;
         }
+        self.reset_arrived = false;
         self.outstanding = Outstanding::default();
         self.credit = SendCredit::default();
         self.blocked_at = None;
@@ -228,7 +293,7 @@ impl SendHalf {
     /// Returns the credit that it needs to send, `None` if it has nothing to send within its own.
     #[inline]
     pub fn need(&self) -> Option<Need> {
-        if self.reset.is_some() {
+        if self.is_abandoned() {
             return None;
         }
         let fresh = self.outstanding.fresh_from();
@@ -244,7 +309,7 @@ impl SendHalf {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-3.3
         //# A sender MUST NOT send a STREAM or STREAM_DATA_BLOCKED frame for a stream in the "Reset Sent"
         //# state or any terminal state -- that is, after sending a RESET_STREAM frame
-        if self.reset.is_some() {
+        if self.is_abandoned() {
             return None;
         }
         if let Some((range, history)) = self.outstanding.again() {
@@ -304,7 +369,7 @@ impl SendHalf {
 
     /// The peer has `range`, where the end is the byte after the last one.
     pub fn on_acknowledged(&mut self, range: Range<u64>) {
-        if self.reset.is_some() {
+        if self.is_abandoned() {
             return;
         }
         self.outstanding.on_acknowledged(range);
@@ -314,25 +379,40 @@ impl SendHalf {
         if self.final_size.is_some_and(|size| size < to) {
             self.advance(SendEvent::AllAcknowledged);
         }
+        self.conclude_reset();
     }
 
     /// Returns the data that was sent and is not acknowledged, for the caller to mark as lost or late.
     pub fn outstanding_mut(&mut self) -> Option<&mut Outstanding> {
-        (self.reset.is_none() && !self.state.is_terminal()).then_some(&mut self.outstanding)
+        (!self.is_abandoned() && !self.state.is_terminal()).then_some(&mut self.outstanding)
     }
 
-    /// The RESET_STREAM arrived.
-    pub fn on_reset_acknowledged(&mut self) {
+    /// The frame arrived that resets the stream but for `reliable_size` bytes.
+    pub fn on_reset_acknowledged(&mut self, reliable_size: u64) {
+        // Draft-ietf-quic-reliable-stream-reset §5.2: the frame with the smallest size has to arrive.
+        if self.reset.is_none_or(|reset| reset.reliable_size != reliable_size) {
+            return;
+        }
+        self.reset_arrived = true;
         self.advance(SendEvent::ResetAcknowledged);
+        self.conclude_reset();
+    }
+
+    /// Draft-ietf-quic-reliable-stream-reset §5.3: the reset arrived, and with it what it promises.
+    fn conclude_reset(&mut self) {
+        let is_kept = |reset: Reset| self.outstanding.acknowledged_to() >= reset.reliable_size;
+        if self.reset_arrived && self.reset.is_some_and(is_kept) {
+            self.advance(SendEvent::AllAcknowledged);
+        }
     }
 
     fn check_open(&self) -> Result<(), WriteError> {
         match (self.reset, self.final_size) {
-            (Some((code, ResetBy::Peer)), _) => Err(WriteError::Stopped(code)),
+            (Some(Reset { code, by: ResetBy::Peer, .. }), _) => Err(WriteError::Stopped(code)),
             //= https://www.rfc-editor.org/rfc/rfc9000#section-4.5
             //= reason=(None, Some(_)) => Err(WriteError::Finished),
             //# An endpoint MUST NOT send data on a stream at or beyond the final size.
-            (Some((_, ResetBy::Application)), _) | (None, Some(_)) => Err(WriteError::Finished),
+            (Some(_), _) | (None, Some(_)) => Err(WriteError::Finished),
             (None, None) => Ok(()),
         }
     }
@@ -425,11 +505,13 @@ mod tests {
     fn a_reset_reports_what_was_sent_and_offers_no_more() {
         let mut it = half(&[7; 80]);
         take(&mut it, 50);
-        assert!(it.reset(42, ResetBy::Application));
-        assert_eq!((it.reset_to_send(), it.need()), (Some((42, 50)), None));
+        let reset = Reset { code: 42, by: ResetBy::Application, reliable_size: 0 };
+        assert!(it.reset(reset));
+        let due = ResetToSend { code: 42, final_size: 50, reliable_size: 0 };
+        assert_eq!((it.reset_to_send(), it.need()), (Some(due), None));
         assert_eq!(it.writable(10), Err(WriteError::Finished));
-        assert!(!it.reset(43, ResetBy::Peer));
-        it.on_reset_acknowledged();
+        assert!(!it.reset(Reset { code: 43, by: ResetBy::Peer, ..reset }));
+        it.on_reset_acknowledged(0);
         assert_eq!((it.reset_to_send(), it.state()), (None, SendState::ResetRecvd));
     }
 }

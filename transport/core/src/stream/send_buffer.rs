@@ -150,6 +150,18 @@ impl SendBuffer {
         }
     }
 
+    /// Forgets everything from `to` on.
+    pub fn truncate(&mut self, to: u64) {
+        self.freeze_tail();
+        self.end = self.end.min(to.max(self.start));
+        let chunks = std::mem::take(&mut self.chunks);
+        for (start, chunk) in chunks.iter_from(0).filter(|(start, _)| *start < self.end) {
+            let length = usize::try_from(self.end - start).unwrap_or(usize::MAX).min(chunk.len());
+            self.chunks.push_back((*start, chunk.slice(..length)));
+        }
+        self.last = 0;
+    }
+
     fn push_chunk(&mut self, data: Bytes) {
         self.freeze_tail();
         let start = self.end;

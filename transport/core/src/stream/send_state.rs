@@ -7,7 +7,7 @@ pub enum SendState {
     Ready,
     /// Data is being sent.
     Send,
-    /// Everything, the end included, was sent once.
+    /// Everything, the end included, was sent once; or RESET_STREAM_AT was sent, or is about to be.
     DataSent,
     /// RESET_STREAM was sent, or is about to be.
     ResetSent,
@@ -26,7 +26,9 @@ pub enum SendEvent {
     Fin,
     /// The application resets the stream, or the peer asked for it.
     Reset,
-    /// All data and the FIN are acknowledged.
+    /// The application resets the stream, but for a part that is delivered (draft-ietf-quic-reliable-stream-reset §5.3).
+    ResetAt,
+    /// All data and the FIN are acknowledged, or the RESET_STREAM_AT and all data that it promises.
     AllAcknowledged,
     /// The RESET_STREAM is acknowledged.
     ResetAcknowledged,
@@ -40,6 +42,7 @@ impl SendState {
             (Self::Ready | Self::Send | Self::DataSent, SendEvent::Fin) => Some(Self::DataSent),
             (Self::DataSent, SendEvent::Frame) => Some(Self::DataSent),
             (Self::Ready | Self::Send | Self::DataSent, SendEvent::Reset) => Some(Self::ResetSent),
+            (Self::Ready | Self::Send | Self::DataSent, SendEvent::ResetAt) => Some(Self::DataSent),
             (Self::DataSent, SendEvent::AllAcknowledged) => Some(Self::DataRecvd),
             (Self::ResetSent, SendEvent::ResetAcknowledged) => Some(Self::ResetRecvd),
             //= https://www.rfc-editor.org/rfc/rfc9000#section-3.3
@@ -62,18 +65,19 @@ mod tests {
 
     #[test]
     fn every_transition_of_figure_2_is_there_and_no_other() {
-        // Columns: Frame, Fin, Reset, AllAcknowledged, ResetAcknowledged (RFC 9000 §3.1).
-        let table: [(SendState, [Option<SendState>; 5]); 6] = [
-            (Ready, [Some(Send), Some(DataSent), Some(ResetSent), None, None]),
-            (Send, [Some(Send), Some(DataSent), Some(ResetSent), None, None]),
-            (DataSent, [Some(DataSent), Some(DataSent), Some(ResetSent), Some(DataRecvd), None]),
-            (ResetSent, [None, None, None, None, Some(ResetRecvd)]),
-            (DataRecvd, [None; 5]),
-            (ResetRecvd, [None; 5]),
+        // Columns: Frame, Fin, Reset, ResetAt, AllAcknowledged, ResetAcknowledged (RFC 9000 §3.1).
+        let sent = Some(DataSent);
+        let table: [(SendState, [Option<SendState>; 6]); 6] = [
+            (Ready, [Some(Send), sent, Some(ResetSent), sent, None, None]),
+            (Send, [Some(Send), sent, Some(ResetSent), sent, None, None]),
+            (DataSent, [sent, sent, Some(ResetSent), sent, Some(DataRecvd), None]),
+            (ResetSent, [None, None, None, None, None, Some(ResetRecvd)]),
+            (DataRecvd, [None; 6]),
+            (ResetRecvd, [None; 6]),
         ];
         for (state, row) in table {
             for (event, expected) in
-                [Frame, Fin, Reset, AllAcknowledged, ResetAcknowledged].into_iter().zip(row)
+                [Frame, Fin, Reset, ResetAt, AllAcknowledged, ResetAcknowledged].into_iter().zip(row)
             {
                 assert_eq!(state.after(event), expected, "{state:?} after {event:?}");
             }
@@ -86,7 +90,7 @@ mod tests {
     #[test]
     fn terminal_states_are_those_that_nothing_leaves() {
         for state in [Ready, Send, DataSent, ResetSent, DataRecvd, ResetRecvd] {
-            let stuck = [Frame, Fin, Reset, AllAcknowledged, ResetAcknowledged]
+            let stuck = [Frame, Fin, Reset, ResetAt, AllAcknowledged, ResetAcknowledged]
                 .into_iter()
                 .all(|event| state.after(event).is_none());
             assert_eq!(state.is_terminal(), stuck, "{state:?}");

@@ -20,10 +20,7 @@ pub mod version_information;
 
 pub use connection_id::{ConnectionId, ResetToken};
 pub use cursor::{Reader, Truncated};
-pub use frame::{
-    Ack, AckRanges, ConnectionClose, Crypto, EcnCounts, Frame, FrameReader, NewConnectionId, ResetStream,
-    Status, StopSending, Stream,
-};
+pub use frame::{Frame, FrameReader};
 pub use header::{
     HeaderLayout, Incoming, KeyPhase, LongHeader, LongKind, PacketKind, ProtectedPacket, ShortHeader,
 };

@@ -1,4 +1,4 @@
-//! Transport parameters (RFC 9000 §18, RFC 9221 §3, RFC 10069 §2).
+//! Transport parameters (RFC 9000 §18, RFC 9221 §3, RFC 10069 §2, and of drafts).
 
 mod decode;
 #[cfg(test)]
@@ -34,6 +34,7 @@ mod parameter {
     pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
     pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
     pub(super) const VERSION_INFORMATION: u64 = 0x11;
+    pub(super) const RESET_STREAM_AT: u64 = 0x1d;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     pub(super) const INITIAL_MAX_PATH_ID: u64 = 0x3e;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
@@ -101,6 +102,18 @@ pub struct TransportParameters {
     pub quic_bit: QuicBit,
     /// The use of PATH_HINTS frames: it takes and sends them if the other end does, too (docs/spec/path-hints.md §3).
     pub path_hints: HintExchange,
+    /// The support for receiving RESET_STREAM_AT frames (draft-ietf-quic-reliable-stream-reset §3).
+    pub partial_delivery: PartialDelivery,
+}
+
+/// The delivery of the first bytes of streams that are reset (draft-ietf-quic-reliable-stream-reset).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum PartialDelivery {
+    /// RESET_STREAM_AT frames are not taken.
+    #[default]
+    Off,
+    /// RESET_STREAM_AT frames are taken.
+    On,
 }
 
 /// The exchange of hints about paths (docs/spec/path-hints.md).
@@ -139,6 +152,7 @@ impl Default for TransportParameters {
             min_ack_delay: None,
             quic_bit: QuicBit::Fixed,
             path_hints: HintExchange::Off,
+            partial_delivery: PartialDelivery::Off,
         }
     }
 }
@@ -198,6 +212,7 @@ impl TransportParameters {
         if self.path_hints == HintExchange::On {
             put_bytes(&mut buf, parameter::PATH_HINTS, &[]);
         }
+        self.put_partial_delivery(&mut buf);
         //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
         //# This transport parameter MUST NOT be sent by a client but MAY be sent by a server
         //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
@@ -233,6 +248,8 @@ impl TransportParameters {
             //# A client MUST NOT use remembered values for the following parameters: ack_delay_exponent,
             //# max_ack_delay, initial_source_connection_id, original_destination_connection_id
             max_datagram_frame_size: self.max_datagram_frame_size,
+            // Draft-ietf-quic-reliable-stream-reset §3: both ends remember it.
+            partial_delivery: self.partial_delivery,
             ..Self::default()
         }
     }
@@ -244,6 +261,7 @@ impl TransportParameters {
         if remembered.disable_active_migration {
             put_bytes(&mut buf, parameter::DISABLE_ACTIVE_MIGRATION, &[]);
         }
+        remembered.put_partial_delivery(&mut buf);
         buf
     }
 
@@ -260,9 +278,17 @@ impl TransportParameters {
                 parameters.initial_max_streams_uni,
                 parameters.active_connection_id_limit,
                 parameters.max_datagram_frame_size,
+                // Draft-ietf-quic-reliable-stream-reset §3: who accepts 0-RTT does not disable it.
+                u64::from(parameters.partial_delivery == PartialDelivery::On),
             ]
         };
         limits(self).iter().zip(limits(remembered)).any(|(now, before)| *now < before)
+    }
+
+    fn put_partial_delivery(&self, buf: &mut Vec<u8>) {
+        if self.partial_delivery == PartialDelivery::On {
+            put_bytes(buf, parameter::RESET_STREAM_AT, &[]);
+        }
     }
 
     fn put_integers(&self, buf: &mut Vec<u8>) {

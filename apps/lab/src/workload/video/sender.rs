@@ -73,7 +73,7 @@ impl Sender {
         let connection = net.server.connection();
         while let Some((at, id)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
             self.due.remove(&(at, id));
-            self.withdrawn += u64::from(connection.reset(id, LATE).is_ok());
+            self.withdrawn += u64::from(connection.reset(id, LATE, 0).is_ok());
             if let Some((frame, layer)) = self.under_way.remove(&id) {
                 self.gate.on_given_up(frame, layer);
             }

@@ -18,7 +18,7 @@ use crate::space::received::AckPolicy;
 use crate::stream::StreamLimits;
 use crate::trace::TracerFactory;
 use crate::wire::grease::Greasing;
-use crate::wire::transport_parameters::HintExchange;
+use crate::wire::transport_parameters::{HintExchange, PartialDelivery};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -136,6 +136,11 @@ settings! {
     /// The exchange of hints about paths: tells whether the peer is told this end's, and believed its own
     /// (docs/spec/path-hints.md). Default: both, if the peer takes part.
     set_path_hints(path_hints: HintExchange);
+
+    /// The support for streams that the peer resets without giving up their first bytes (RESET_STREAM_AT,
+    /// draft-ietf-quic-reliable-stream-reset). This end may reset its own so if the peer supports it, whatever is set here.
+    /// Default: off.
+    set_partial_delivery(partial_delivery: PartialDelivery);
 
     /// Tells whether the queue of a path that is quicker and narrower than others is bounded, whatever the policy and the
     /// controller do. Default: it is. Off, experiments have other transports' policies as their authors have them.

@@ -3,7 +3,7 @@
 use crate::PathId;
 use crate::connection::receive::{Origin, violation};
 use crate::connection::{Connection, Event, Role};
-use crate::error::{ConnectionError, TransportError};
+use crate::error::{ConnectionError, ErrorCode, TransportError};
 use crate::time::Instant;
 use crate::trace::TraceEvent;
 use crate::wire::frame::{Ack, ConnectionClose, Frame, types};
@@ -11,6 +11,7 @@ use crate::wire::frame::{
     AckingFrame, CloseFrame, DatagramFrame, HandshakeFrame, Owned, PacketFrame, StreamFrame,
 };
 use crate::wire::level::Level;
+use crate::wire::transport_parameters::PartialDelivery;
 use bytes::Bytes;
 
 impl Connection {
@@ -59,6 +60,12 @@ impl Connection {
                 Ok(())
             }
             StreamFrame::ResetStream(reset) => self.streams.on_reset_stream(reset),
+            StreamFrame::ResetStreamAt(reset) => {
+                if self.config.partial_delivery == PartialDelivery::Off {
+                    return Err(ErrorCode::FRAME_ENCODING_ERROR.because("RESET_STREAM_AT was not offered"));
+                }
+                self.streams.on_reset_stream_at(reset)
+            }
             StreamFrame::StopSending(stop) => self.streams.on_stop_sending(stop),
             StreamFrame::MaxData(limit) => self.streams.on_max_data(limit),
             StreamFrame::MaxStreamData { id, limit } => self.streams.on_max_stream_data(id, limit),

@@ -8,7 +8,9 @@ use crate::error::{ConnectionError, ErrorCode};
 use crate::ranges::Ranges;
 use crate::stream::{Direction, StreamId};
 use crate::wire::connection_id::{ConnectionId, ResetToken};
-use crate::wire::frame::{Ack, Frame, NewConnectionId, ResetStream, Status, StopSending, Stream};
+use crate::wire::frame::{
+    Ack, Frame, NewConnectionId, ResetStream, ResetStreamAt, Status, StopSending, Stream,
+};
 use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -174,6 +176,12 @@ fn wild(dice: &mut StdRng) -> Frame {
             Frame::Stream(Stream { id, offset: other, data: Bytes::from(vec![1; 50]), fin: small == 0 })
         }
         19 => Frame::ResetStream(ResetStream { id, error: small, final_size: other + 50 }),
+        20 if other < 50 => Frame::ResetStreamAt(ResetStreamAt {
+            id,
+            error: small,
+            final_size: other + 50,
+            reliable_size: other,
+        }),
         20 => Frame::StopSending(StopSending { id, error: small }),
         21 => Frame::MaxStreamData { id, limit: other * 1000 },
         22 => Frame::MaxStreams { direction, limit: other },

@@ -6,7 +6,7 @@ use crate::PathId;
 use crate::connection::Event;
 use crate::error::{ConnectionError, ErrorCode};
 use crate::stream::{Direction, StreamId};
-use crate::wire::frame::{Frame, ResetStream, StopSending, Stream};
+use crate::wire::frame::{Frame, ResetStream, ResetStreamAt, StopSending, Stream};
 use bytes::Bytes;
 use hvq_scheduler::Role;
 use std::time::Duration;
@@ -49,6 +49,10 @@ fn reset(id: StreamId, final_size: u64) -> Frame {
     Frame::ResetStream(ResetStream { id, error: 0, final_size })
 }
 
+fn reset_at(id: StreamId, final_size: u64, reliable_size: u64) -> Frame {
+    Frame::ResetStreamAt(ResetStreamAt { id, error: 0, final_size, reliable_size })
+}
+
 fn stop(id: StreamId) -> Frame {
     Frame::StopSending(StopSending { id, error: 0 })
 }
@@ -78,6 +82,8 @@ fn each_violation_of_the_rules_of_streams_closes_with_its_code_and_both_ends_kno
             vec![Frame::StreamsBlocked { direction: UNI, limit: (1 << 60) + 1 }],
             ErrorCode::FRAME_ENCODING_ERROR,
         ),
+        // Draft-ietf-quic-reliable-stream-reset §3: not offered here.
+        (vec![reset_at(own, 0, 0)], ErrorCode::FRAME_ENCODING_ERROR),
         // attacks.md E16, RFC 9000 §19.7.
         (vec![Frame::NewToken(Bytes::from_static(b"token"))], ErrorCode::PROTOCOL_VIOLATION),
     ];

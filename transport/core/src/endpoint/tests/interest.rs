@@ -36,7 +36,7 @@ fn who_has_said_all_makes_no_pass_and_each_command_makes_one() {
     };
     let reset = |connection: &mut Connection, _: Instant| {
         let id = connection.open(Direction::Unidirectional).unwrap();
-        connection.reset(id, 7).unwrap();
+        connection.reset(id, 7, 0).unwrap();
     };
     let advise = |connection: &mut Connection, _: Instant| {
         connection.set_path_status(crate::PathId::ZERO, Status::Backup).unwrap();

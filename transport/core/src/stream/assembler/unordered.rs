@@ -68,6 +68,30 @@ impl Assembler {
         if is_bounded { Ok(()) } else { Err(TooFragmented) }
     }
 
+    /// Returns true if everything below `to` arrived, in whatever order.
+    pub(super) fn has_seen_to(&self, to: u64) -> bool {
+        self.unordered().is_some_and(|unordered| unordered.missing(0, to).is_empty())
+    }
+
+    /// Forgets what is held from `to` on. Returns the number of bytes below that were not read, whether they are there or not.
+    pub(super) fn truncate_unordered(&mut self, to: u64) -> u64 {
+        let Some(unordered) = self.gapped.as_mut().and_then(|gapped| gapped.unordered.as_mut()) else {
+            return 0;
+        };
+        let mut chunks = std::mem::take(&mut self.ready);
+        let mut left: u64 = unordered.missing(0, to).iter().map(|(start, end)| end - start).sum();
+        for at in std::mem::take(&mut unordered.offsets) {
+            let Some(mut chunk) = chunks.pop_front() else { break };
+            if at < to {
+                chunk.truncate(to - at);
+                left += chunk.len() as u64;
+                self.ready.push_back(chunk);
+                unordered.offsets.push_back(at);
+            }
+        }
+        left
+    }
+
     /// `bytes` of the first chunk were read.
     pub(super) fn on_read_unordered(&mut self, bytes: usize, is_whole: bool) {
         let Some(unordered) = self.gapped.as_mut().and_then(|gapped| gapped.unordered.as_mut()) else {

@@ -3,7 +3,7 @@
 use super::writers::Held;
 use super::{Control, StreamEvent, StreamLimits, Streams};
 use crate::stream::receive::ReceiveHalf;
-use crate::stream::send::{ResetBy, SendHalf};
+use crate::stream::send::{Reset, ResetBy, SendHalf};
 use crate::time::Instant;
 use crate::wire::stream_id::{Direction, StreamId};
 use bytes::Bytes;
@@ -125,17 +125,20 @@ impl Streams {
         Ok(())
     }
 
-    /// Abandons the sending half with `code`. Unsent data is dropped, and nothing is repeated. Does nothing if all
-    /// data has arrived or the stream was reset before.
-    pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
+    /// Abandons the sending half with `code`, but for the first `reliable_size` bytes if the peer supports that. What is
+    /// behind them is dropped if it was not sent, and not repeated. Returns the bytes that the peer gets. Does nothing if
+    /// all data has arrived or the stream was reset before with as few bytes.
+    pub fn reset(&mut self, id: StreamId, code: u64, reliable_size: u64) -> Result<u64, WriteError> {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-11.2
         //# RESET_STREAM MUST only be instigated by the application protocol that uses QUIC.
         self.writer(id)?;
-        if self.change(id, |send| send.reset(code, ResetBy::Application)) == Some(true) {
+        let reliable_size = self.peer.reliable_size(reliable_size);
+        let reset = Reset { code, by: ResetBy::Application, reliable_size };
+        if self.change(id, |send| send.reset(reset)) == Some(true) {
             self.control.insert(Control::ResetStream(id));
             self.relist(id);
         }
-        Ok(())
+        Ok(self.send_half(id).map_or(0, |send| send.reliable_size()))
     }
 
     /// Reads at most `max` contiguous bytes.

@@ -2,8 +2,9 @@
 
 use super::Streams;
 use crate::recovery_token::RecoveryToken;
+use crate::stream::send::ResetToSend;
 use crate::time::Instant;
-use crate::wire::frame::{Frame, ResetStream, StopSending};
+use crate::wire::frame::{Frame, ResetStream, ResetStreamAt, StopSending};
 use crate::wire::stream_id::{Direction, StreamId};
 
 /// A frame that is due; its content is looked up when it is sent. In the order of sending.
@@ -54,11 +55,13 @@ impl Streams {
                 Some((Frame::MaxStreams { direction, limit }, RecoveryToken::MaxStreams(direction, limit)))
             }
             Control::ResetStream(id) => {
-                let (error, final_size) = self.send_half(id)?.reset_to_send()?;
-                Some((
-                    Frame::ResetStream(ResetStream { id, error, final_size }),
-                    RecoveryToken::ResetStream(id),
-                ))
+                let ResetToSend { code: error, final_size, reliable_size } =
+                    self.send_half(id)?.reset_to_send()?;
+                let frame = match reliable_size {
+                    0 => Frame::ResetStream(ResetStream { id, error, final_size }),
+                    _ => Frame::ResetStreamAt(ResetStreamAt { id, error, final_size, reliable_size }),
+                };
+                Some((frame, reset_token(id, reliable_size)))
             }
             Control::StopSending(id) => {
                 let error = self.receive_half(id)?.wants_stop()?;
@@ -91,5 +94,13 @@ impl Streams {
                 Some((Frame::StreamDataBlocked { id, limit }, RecoveryToken::StreamDataBlocked(id, limit)))
             }
         }
+    }
+}
+
+/// The token of the frame that resets a stream.
+fn reset_token(id: StreamId, reliable_size: u64) -> RecoveryToken {
+    match reliable_size {
+        0 => RecoveryToken::ResetStream(id),
+        _ => RecoveryToken::ResetStreamAt(id, reliable_size),
     }
 }

@@ -18,7 +18,13 @@ impl Streams {
             }
             RecoveryToken::ResetStream(id) => {
                 if let Some(send) = self.send_half(id) {
-                    send.on_reset_acknowledged();
+                    send.on_reset_acknowledged(0);
+                    self.free_if_done(id);
+                }
+            }
+            RecoveryToken::ResetStreamAt(id, reliable_size) => {
+                if let Some(send) = self.send_half(id) {
+                    send.on_reset_acknowledged(reliable_size);
                     self.free_if_done(id);
                 }
             }
@@ -77,6 +83,7 @@ impl Streams {
         send.on_acknowledged(range);
         let after = Held::of(send);
         let finished = before != SendState::DataRecvd && send.state() == SendState::DataRecvd;
+        let is_reset = send.is_reset();
         let waits = send.interest == Interest::Waiting;
         let has_other_need = needed.is_some() && send.need() != needed;
         self.writers.on_change(held, after);
@@ -88,7 +95,10 @@ impl Streams {
             self.notify_writer(id);
         }
         if finished {
-            self.events.push(StreamEvent::Finished(id));
+            // The application knows how a stream ends that it reset.
+            if !is_reset {
+                self.events.push(StreamEvent::Finished(id));
+            }
             self.free_if_done(id);
         }
     }
@@ -104,7 +114,8 @@ impl Streams {
             RecoveryToken::MaxStreams(direction, limit) => {
                 (Control::MaxStreams(direction), self.remote.of(direction).announced() == limit)
             }
-            RecoveryToken::ResetStream(id) => {
+            // Of several resets the one that promises least says it all.
+            RecoveryToken::ResetStream(id) | RecoveryToken::ResetStreamAt(id, _) => {
                 let reset = self.send_half(id).and_then(|send| send.reset_to_send());
                 (Control::ResetStream(id), reset.is_some())
             }

@@ -3,7 +3,7 @@
 use super::{Control, Interest, StreamEvent, Streams};
 use crate::error::{ErrorCode, TransportError};
 use crate::stream::receive::{Arrived, ReceiveHalf};
-use crate::stream::send::ResetBy;
+use crate::stream::send::{Reset, ResetBy};
 use crate::wire::frame;
 use crate::wire::stream_id::{Direction, StreamId};
 
@@ -73,6 +73,18 @@ impl Streams {
         Ok(())
     }
 
+    /// RESET_STREAM_AT (draft-ietf-quic-reliable-stream-reset §4).
+    pub fn on_reset_stream_at(&mut self, frame: frame::ResetStreamAt) -> Result<(), TransportError> {
+        self.check_peer_sends(frame.id)?;
+        self.find_or_open(frame.id)?;
+        let room = self.window.room();
+        if let Some(receive) = self.receive_half(frame.id) {
+            let arrived = receive.on_reset_at(frame, room)?;
+            self.on_arrived(frame.id, arrived);
+        }
+        Ok(())
+    }
+
     /// STOP_SENDING (RFC 9000 §19.5): the stream is reset with the peer's code (§3.5).
     pub fn on_stop_sending(&mut self, frame: frame::StopSending) -> Result<(), TransportError> {
         let id = frame.id;
@@ -82,11 +94,14 @@ impl Streams {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-3.5
             //# An endpoint that receives a STOP_SENDING frame MUST send a RESET_STREAM frame if the stream is
             //# in the "Ready" or "Send" state
-            send.reset(frame.error, ResetBy::Peer)
+            // Draft-ietf-quic-reliable-stream-reset §5.4: it wants no data, not even what was promised.
+            send.reset(Reset { code: frame.error, by: ResetBy::Peer, reliable_size: 0 })
         });
         if reset == Some(true) {
             self.control.insert(Control::ResetStream(id));
-            if self.is_known(id) {
+            let stopped = self.send_half(id).and_then(|send| send.stopped());
+            // The application knows how a stream ends that it reset before.
+            if self.is_known(id) && stopped.is_some() {
                 self.events.push(StreamEvent::Stopped { id, code: frame.error });
             }
             self.relist(id);

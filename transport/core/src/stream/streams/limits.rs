@@ -2,7 +2,7 @@
 
 use crate::Role;
 use crate::wire::stream_id::{Direction, StreamId};
-use crate::wire::transport_parameters::TransportParameters;
+use crate::wire::transport_parameters::{PartialDelivery, TransportParameters};
 
 /// The limits that this endpoint sets its peer, and those of its own buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +70,8 @@ pub(super) struct PeerLimits {
     bidi_local: u64,
     bidi_remote: u64,
     uni: u64,
+    /// The support for RESET_STREAM_AT.
+    partial_delivery: PartialDelivery,
 }
 
 impl PeerLimits {
@@ -78,7 +80,13 @@ impl PeerLimits {
             bidi_local: parameters.initial_max_stream_data_bidi_local,
             bidi_remote: parameters.initial_max_stream_data_bidi_remote,
             uni: parameters.initial_max_stream_data_uni,
+            partial_delivery: parameters.partial_delivery,
         }
+    }
+
+    /// Returns the reliable size that a reset may have of `wanted` bytes.
+    pub(super) fn reliable_size(&self, wanted: u64) -> u64 {
+        if self.partial_delivery == PartialDelivery::On { wanted } else { 0 }
     }
 
     /// Returns the bytes that the endpoint in `role` may send on a stream at first. The peer calls its own streams

@@ -128,9 +128,13 @@ impl Streams {
         self.raise_stream_count(Direction::Bidirectional, parameters.initial_max_streams_bidi);
         self.raise_stream_count(Direction::Unidirectional, parameters.initial_max_streams_uni);
         let ids: Vec<StreamId> = self.map.ids().collect();
+        let supports_all = self.peer.reliable_size(u64::MAX) > 0;
         for id in ids {
             let limit = self.peer.stream_data(self.role, id);
             self.change(id, |send| send.raise_limit(limit));
+            if !supports_all && self.change(id, SendHalf::promise_nothing) == Some(true) {
+                self.control.insert(Control::ResetStream(id));
+            }
             self.relist(id);
             self.notify_idle_writer(id);
         }

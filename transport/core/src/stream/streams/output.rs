@@ -1,7 +1,7 @@
 //! Data to send: which stream is next, what it offers, and taking it.
 
 use super::writers::Held;
-use super::{Interest, Streams};
+use super::{Control, Interest, Streams};
 use crate::PathId;
 use crate::stream::priority::SendOrder;
 use crate::stream::send::{Piece, SendHalf};
@@ -96,7 +96,12 @@ impl Streams {
         if history == History::Fresh {
             self.credit.consume(range.end - range.start);
         }
+        let resets = send.is_reset() && send.reset_to_send().is_some();
         self.writers.on_change(before, after);
+        if resets {
+            // All that is promised was sent: its final size is known now.
+            self.control.insert(Control::ResetStream(id));
+        }
         self.relist_if_due(id);
         if waits {
             self.notify_idle_writer(id);

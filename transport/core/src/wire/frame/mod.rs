@@ -33,7 +33,7 @@ pub use path::{
 };
 pub use path_hints::PathHints;
 pub use reader::FrameReader;
-pub use stream::{ResetStream, StopSending, Stream};
+pub use stream::{ResetStream, ResetStreamAt, StopSending, Stream};
 pub(crate) use table::{
     AckingFrame, CloseFrame, DatagramFrame, HandshakeFrame, Owned, PacketFrame, PathFrame, StreamFrame,
 };

@@ -101,6 +101,7 @@ pub(crate) fn every_frame() -> Vec<(u64, Frame)> {
         (0x3e7a, Frame::MaxPathId(7)),
         (0x3e7b, Frame::PathsBlocked(7)),
         (0x3e7c, Frame::PathCidsBlocked { path, next_sequence: 6 }),
+        (0x24, Frame::ResetStreamAt(ResetStreamAt { id, error: 7, final_size: 9, reliable_size: 5 })),
         (0x2c9f_13a7, Frame::PathHints(PathHints { path, sequence: 5, hints: all_hints() })),
     ]
 }

@@ -1,4 +1,4 @@
-//! STREAM, RESET_STREAM and STOP_SENDING (RFC 9000 §19.4, §19.5, §19.8).
+//! STREAM, RESET_STREAM and STOP_SENDING (RFC 9000 §19.4, §19.5, §19.8), and RESET_STREAM_AT.
 
 use super::crypto::check_end;
 use super::decode_error::DecodeError;
@@ -100,6 +100,31 @@ pub struct ResetStream {
 impl ResetStream {
     pub(super) fn read(reader: &mut Reader) -> Result<Self, DecodeError> {
         Ok(Self { id: StreamId(reader.varint()?), error: reader.varint()?, final_size: reader.varint()? })
+    }
+}
+
+/// The sender gives up a stream, and delivers its first bytes all the same (draft-ietf-quic-reliable-stream-reset §4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ResetStreamAt {
+    /// The stream.
+    pub id: StreamId,
+    /// The application's code.
+    pub error: u64,
+    /// The number of bytes that the stream had, for flow control.
+    pub final_size: u64,
+    /// The number of bytes from its start that are delivered, at most `final_size`.
+    pub reliable_size: u64,
+}
+
+impl ResetStreamAt {
+    pub(super) fn read(reader: &mut Reader) -> Result<Self, DecodeError> {
+        let ResetStream { id, error, final_size } = ResetStream::read(reader)?;
+        let reliable_size = reader.varint()?;
+        // Draft-ietf-quic-reliable-stream-reset §4: a larger one is a FRAME_ENCODING_ERROR.
+        if reliable_size > final_size {
+            return Err(DecodeError::encoding("the reliable size of a stream is above its final size"));
+        }
+        Ok(Self { id, error, final_size, reliable_size })
     }
 }
 

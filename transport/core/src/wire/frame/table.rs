@@ -1,13 +1,13 @@
 //! The table of frames: one row for each, sorted by the part of a connection that owns its meaning.
 //!
-//! The registry is RFC 9000 §19 with RFC 9221 §4, RFC 10069 §4 and draft-ietf-quic-ack-frequency-14 §4 and §5; PATH_HINTS
-//! has a provisional type (docs/spec/path-hints.md §8). `frames!` says what the columns are, and makes the rows into code.
+//! The registry is RFC 9000 §19 with RFC 9221 §4, RFC 10069 §4 and draft-ietf-quic-ack-frequency-14 §4 and §5, and
+//! draft-ietf-quic-reliable-stream-reset §4; PATH_HINTS has a provisional type (docs/spec/path-hints.md §8). `frames!` says what the columns are, and makes the rows into code.
 
 use super::decode_error::DecodeError;
 use super::sink::Sink;
 use super::{
     Ack, AckFrequency, Class, ConnectionClose, Crypto, NewConnectionId, Packets, PathHints, Recovery,
-    ResetStream, Status, StopSending, Stream,
+    ResetStream, ResetStreamAt, Status, StopSending, Stream,
 };
 use super::{connection_id, datagram, flow, path, token};
 use crate::PathId;
@@ -161,6 +161,15 @@ frames! {
             class: Eliciting,
             read: |_, reader| Frame::ResetStream(ResetStream::read(reader)?),
             write: |sink| sink.varints(&[reset.id.0, reset.error, reset.final_size]),
+            recovery: Repeated,
+        }
+        /// RESET_STREAM_AT (draft-ietf-quic-reliable-stream-reset §4).
+        ResetStreamAt(reset: ResetStreamAt) {
+            // The draft's §4: in the application data packet number space alone.
+            types: [RESET_STREAM_AT = 0x24 as "reset_stream_at" in Application],
+            class: Eliciting,
+            read: |_, reader| Frame::ResetStreamAt(ResetStreamAt::read(reader)?),
+            write: |sink| sink.varints(&[reset.id.0, reset.error, reset.final_size, reset.reliable_size]),
             recovery: Repeated,
         }
         /// STOP_SENDING (RFC 9000 §19.5).

@@ -2,7 +2,7 @@
 
 use super::{
     HintExchange, MAX_ACK_DELAY_EXPONENT, MAX_ACK_DELAY_LIMIT, MAX_STREAMS, MIN_UDP_PAYLOAD_SIZE,
-    PreferredAddress, TransportParameters, parameter,
+    PartialDelivery, PreferredAddress, TransportParameters, parameter,
 };
 use crate::PathId;
 use crate::Role;
@@ -124,6 +124,14 @@ impl TransportParameters {
             parameter::RETRY_SOURCE_CONNECTION_ID => {
                 self.retry_source_connection_id = Some(connection_id(value)?)
             }
+            _ => self.set_extension(id, value)?,
+        }
+        Ok(())
+    }
+
+    /// Takes a parameter that is none of RFC 9000.
+    fn set_extension(&mut self, id: u64, value: &[u8]) -> Result<(), DecodeError> {
+        match id {
             parameter::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = integer(value)?,
             parameter::VERSION_INFORMATION => {
                 self.version_information = Some(VersionInformation::read(value).map_err(DecodeError)?);
@@ -136,6 +144,10 @@ impl TransportParameters {
             parameter::PATH_HINTS => {
                 empty(value)?;
                 self.path_hints = HintExchange::On;
+            }
+            parameter::RESET_STREAM_AT => {
+                empty(value)?;
+                self.partial_delivery = PartialDelivery::On;
             }
             parameter::INITIAL_MAX_PATH_ID => self.initial_max_path_id = Some(path_id(value)?),
             //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.2

@@ -86,7 +86,7 @@ prop_compose! {
         source in proptest::option::of(connection_id()),
         datagram in 0..=varint::MAX,
         path in proptest::option::of(any::<u32>()),
-        flags: [bool; 3],
+        flags: [bool; 4],
     ) -> TransportParameters {
         TransportParameters {
             max_idle_timeout: Duration::from_millis(idle),
@@ -107,6 +107,7 @@ prop_compose! {
             min_ack_delay: flags[0].then_some(Duration::from_millis(delay) / 2),
             quic_bit: if flags[1] { QuicBit::Free } else { QuicBit::Fixed },
             path_hints: if flags[2] { HintExchange::On } else { HintExchange::Off },
+            partial_delivery: if flags[3] { PartialDelivery::On } else { PartialDelivery::Off },
             ..TransportParameters::default()
         }
     }
@@ -500,4 +501,17 @@ fn an_address_is_missing_only_if_all_of_it_is_zero() {
         let read = read.expect("it was sent");
         assert_eq!((read.ipv4, read.ipv6), (known.then_some(v4), known.then_some(v6)));
     }
+}
+
+#[test]
+fn the_support_of_reset_stream_at_is_empty_remembered_and_not_taken_back() {
+    // Draft-ietf-quic-reliable-stream-reset §3.
+    let said = from_server(&parameter_of(0x1d, &[])).unwrap();
+    assert_eq!(said.partial_delivery, PartialDelivery::On);
+    assert_eq!(from_server(&parameter_of(0x1d, &[0])), REFUSED);
+    let kept = from_server(&said.encode_remembered()).unwrap();
+    assert_eq!(kept, said.remembered());
+    assert_eq!(kept.partial_delivery, PartialDelivery::On);
+    let without = TransportParameters { partial_delivery: PartialDelivery::Off, ..said.clone() };
+    assert!(without.lowers(&kept) && !said.lowers(&kept) && !said.lowers(&without));
 }

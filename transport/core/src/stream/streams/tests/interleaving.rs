@@ -24,6 +24,8 @@ struct World {
     /// Streams whose end or reset was read, and streams that were reset or stopped by either side.
     ended: Vec<(usize, StreamId)>,
     aborted: Vec<StreamId>,
+    /// Bytes that come whatever happens on streams that were reset, unless the reader wants none.
+    promised: BTreeMap<(usize, StreamId), u64>,
     clock: u64,
 }
 
@@ -41,6 +43,7 @@ impl World {
             read: BTreeMap::new(),
             ended: Vec::new(),
             aborted: Vec::new(),
+            promised: BTreeMap::new(),
             clock: 0,
         }
     }
@@ -100,8 +103,13 @@ impl World {
         let Some(id) = id else { return };
         if a.is_multiple_of(3) {
             let _ = self.ends[end].stop(id, 1);
+            self.promised.insert((1 - end, id), 0);
         } else {
-            let _ = self.ends[end].reset(id, 2);
+            let wanted = if a.is_multiple_of(4) { 0 } else { a as u64 };
+            if let Ok(reliable_size) = self.ends[end].reset(id, 2, wanted) {
+                let promised = self.promised.entry((end, id)).or_insert(reliable_size);
+                *promised = reliable_size.min(*promised);
+            }
         }
         self.aborted.push(id);
     }
@@ -252,6 +260,10 @@ impl World {
             let (here, there) = (&self.ends[end], &self.ends[1 - end]);
             assert_eq!(here.window.received(), there.credit.used());
             assert_eq!(here.window.consumed(), here.window.received());
+            for ((end, id), promised) in &self.promised {
+                let read = self.read.get(&(1 - end, *id)).map_or(0, |log| log.len() as u64);
+                assert!(read >= *promised, "stream {id}: {read} of {promised} bytes that were promised");
+            }
             assert!(here.is_empty(), "{} streams are left", here.len());
         }
     }

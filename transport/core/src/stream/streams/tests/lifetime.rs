@@ -132,7 +132,7 @@ fn a_reset_is_told_after_which_the_stream_is_gone() {
     let id = client.open(UNI).expect("within the limit");
     client.write(id, &[0; 200]).expect("room");
     flush(&mut client, &mut server);
-    client.reset(id, 5).expect("open");
+    client.reset(id, 5, 0).expect("open");
     assert_eq!(client.finish(id), Err(WriteError::Finished));
     flush(&mut client, &mut server);
     assert!(client.is_empty());
@@ -146,7 +146,7 @@ fn a_reset_is_told_after_which_the_stream_is_gone() {
 fn late_frames_for_a_stream_that_is_gone_are_ignored() {
     let (mut client, mut server) = pair(limits());
     let id = client.open(BIDI).expect("within the limit");
-    client.reset(id, 1).expect("open");
+    client.reset(id, 1, 0).expect("open");
     client.stop(id, 1).expect("open");
     flush(&mut client, &mut server);
     server.accept(BIDI);

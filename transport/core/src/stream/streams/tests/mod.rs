@@ -2,6 +2,7 @@
 
 mod interleaving;
 mod lifetime;
+mod resets_at;
 mod sending;
 mod violations;
 
@@ -10,6 +11,7 @@ use crate::PathId;
 use crate::recovery_token::RecoveryToken;
 use crate::time::Instant;
 use crate::wire::frame::{self, Frame};
+use crate::wire::transport_parameters::PartialDelivery;
 use bytes::Bytes;
 use hvq_scheduler::{History, Priority};
 
@@ -51,6 +53,7 @@ fn parameters(limits: &StreamLimits) -> TransportParameters {
         initial_max_stream_data_uni: limits.stream_data_uni,
         initial_max_streams_bidi: limits.max_streams_bidi,
         initial_max_streams_uni: limits.max_streams_uni,
+        partial_delivery: PartialDelivery::On,
         ..TransportParameters::default()
     }
 }
@@ -75,6 +78,7 @@ fn deliver(to: &mut Streams, frame: Frame) {
     let result = match frame {
         Frame::Stream(stream) => to.on_stream(stream),
         Frame::ResetStream(reset) => to.on_reset_stream(reset),
+        Frame::ResetStreamAt(reset) => to.on_reset_stream_at(reset),
         Frame::StopSending(stop) => to.on_stop_sending(stop),
         Frame::MaxData(limit) => to.on_max_data(limit),
         Frame::MaxStreamData { id, limit } => to.on_max_stream_data(id, limit),

@@ -270,3 +270,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_reset_promises_no_more_than_the_stream_has() {
+    // Draft-ietf-quic-reliable-stream-reset §4.
+    assert_encoding_error(&bytes_of(&[0x24, 4, 7, 9, 10]), 0x24);
+    let whole = ResetStreamAt { id: StreamId(4), error: 7, final_size: 9, reliable_size: 9 };
+    assert_eq!(read(&bytes_of(&[0x24, 4, 7, 9, 9])), [Ok(Frame::ResetStreamAt(whole))]);
+}
