@@ -60,6 +60,12 @@ codes! {
     H3_CONNECT_ERROR = 0x10f,
     /// The request cannot be served over HTTP/3: it should be made over HTTP/1.1.
     H3_VERSION_FALLBACK = 0x110,
+    /// A stream came before its session, and too many did (draft-ietf-webtrans-http3 §4.6).
+    WT_BUFFERED_STREAM_REJECTED = 0x3994_bd84,
+    /// The WebTransport session of the stream has ended (draft-ietf-webtrans-http3 §6).
+    WT_SESSION_GONE = 0x170d_7b68,
+    /// The application protocol of a WebTransport session is none that was offered (draft-ietf-webtrans-http3 §3.3).
+    WT_ALPN_ERROR = 0x0817_b3dd,
     /// A field section cannot be decoded.
     QPACK_DECOMPRESSION_FAILED = 0x200,
     /// An instruction of the peer's encoder cannot be followed.

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use hvq::transport::datagram::DatagramError;
 use hvq::transport::wire::varint;
 use hvq::{ConnectionError, Priority, SendDatagramError, StreamId};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -36,6 +36,10 @@ struct Queues {
     held: usize,
     /// Bytes of those that were charged.
     charged: usize,
+    /// Datagrams of requests that nobody asked for yet, the oldest first.
+    early: VecDeque<(u64, Bytes)>,
+    /// The number of them that is kept.
+    most_early: usize,
 }
 
 impl Queues {
@@ -51,6 +55,21 @@ impl Queues {
         }
         self.held = held;
         true
+    }
+
+    /// Keeps a datagram until somebody asks for it; of more than may be, the oldest is dropped.
+    fn keep_early(&mut self, quarter: u64, payload: Bytes, connection: &hvq::Connection) {
+        if self.most_early == 0 {
+            return;
+        }
+        if self.early.len() >= self.most_early
+            && let Some((_, oldest)) = self.early.pop_front()
+        {
+            self.shrink(oldest.len(), connection);
+        }
+        if self.grow(payload.len(), connection) {
+            self.early.push_back((quarter, payload));
+        }
     }
 
     /// There are `bytes` fewer.
@@ -94,6 +113,12 @@ impl Datagrams {
         Arc::new(Self { connection, queues: Mutex::default(), unread })
     }
 
+    /// Makes the datagrams of `connection` like [`Datagrams::new`], and keeps up to `most` of requests that nobody asked for yet.
+    pub(crate) fn keeping_early(connection: hvq::Connection, most: usize) -> Arc<Self> {
+        let queues = Queues { most_early: most, ..Queues::default() };
+        Arc::new(Self { connection, queues: Mutex::new(queues), unread: Arc::default() })
+    }
+
     /// Hands datagrams to their requests until the connection ends. Those of requests that nobody asked for are dropped; one
     /// that belongs to no possible request ends the connection with H3_DATAGRAM_ERROR (RFC 9297 §2.1).
     pub async fn run(&self) {
@@ -110,7 +135,9 @@ impl Datagrams {
     /// Puts a datagram into the queue of its request, if there is one. Datagrams may be lost, and are if nobody takes them.
     fn hand_on(&self, quarter: u64, payload: Bytes) {
         let mut queues = self.lock();
-        let Some(flow) = queues.flows.get(&quarter).cloned() else { return };
+        let Some(flow) = queues.flows.get(&quarter).cloned() else {
+            return queues.keep_early(quarter, payload, &self.connection);
+        };
         let bytes = payload.len();
         let is_queued = flow.try_reserve().is_ok_and(|place| {
             let fits = queues.grow(bytes, &self.connection);
@@ -134,10 +161,18 @@ impl Datagrams {
     pub fn flow(self: &Arc<Self>, id: StreamId) -> Option<Flow> {
         self.connection.expect_datagrams(usize::MAX);
         let quarter = id.0 / 4;
-        match self.lock().flows.entry(quarter) {
+        let queues = &mut *self.lock();
+        match queues.flows.entry(quarter) {
             Entry::Occupied(_) => None,
             Entry::Vacant(vacant) => {
                 let (sender, receiver) = channel(WAITING);
+                for (of, payload) in std::mem::take(&mut queues.early) {
+                    match of == quarter {
+                        // There is room for more than are kept.
+                        true => drop(sender.try_send(payload)),
+                        false => queues.early.push_back((of, payload)),
+                    }
+                }
                 vacant.insert(sender);
                 Some(Flow { datagrams: self.clone(), quarter, receiver })
             }
@@ -166,10 +201,22 @@ impl Flow {
     /// # Errors
     /// The connection has ended.
     pub fn send(&self, parts: &[&[u8]], priority: Priority) -> Result<Outcome, ConnectionError> {
+        self.datagrams.send(self.quarter, parts, priority)
+    }
+}
+
+impl Datagrams {
+    /// Sends a datagram of the request with this `quarter` stream ID.
+    pub(crate) fn send(
+        &self,
+        quarter: u64,
+        parts: &[&[u8]],
+        priority: Priority,
+    ) -> Result<Outcome, ConnectionError> {
         let mut datagram = Vec::with_capacity(8 + parts.iter().map(|part| part.len()).sum::<usize>());
-        varint::put(&mut datagram, self.quarter);
+        varint::put(&mut datagram, quarter);
         parts.iter().for_each(|part| datagram.extend_from_slice(part));
-        match self.datagrams.connection.send_datagram_with(datagram.into(), priority, None) {
+        match self.connection.send_datagram_with(datagram.into(), priority, None) {
             Ok(()) => Ok(Outcome::Sent),
             Err(SendDatagramError::Refused(DatagramError::Unsupported | DatagramError::TooLarge { .. })) => {
                 Ok(Outcome::Dropped)

@@ -2,6 +2,7 @@
 //!
 //! [`client`] asks and [`serving`] answers. Both compress fields with dynamic tables both ways (RFC 9204), take HTTP datagrams
 //! ([`Datagrams`], [`Capsules`]; RFC 9297) and extended CONNECT for protocols of any name (RFC 9220). There is no server push.
+//! [`web_transport`] has sessions of WebTransport over HTTP/3.
 //! A program written for hyperium's crate `h3` finds its traits in [`adapter`].
 //!
 //! ```
@@ -41,6 +42,7 @@ pub mod priority;
 mod protocol;
 pub mod qpack;
 pub mod serving;
+pub mod web_transport;
 
 pub use capsules::Capsules;
 pub use code::Code;

@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// A connection to a server. Dropping it closes the connection with H3_NO_ERROR.
 #[derive(Debug)]
 pub struct Client {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Drop for Client {

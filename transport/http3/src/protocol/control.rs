@@ -1,9 +1,11 @@
 //! The unidirectional streams of a peer (RFC 9114 §6.2, RFC 9204 §4.2), without I/O.
 
 use super::compression::Tables;
+use super::sessions::UNI_STREAM;
+use super::settings::{ENABLE_WEBTRANSPORT, WT_ENABLED, WT_MAX_SESSIONS};
 use crate::qpack::Limits;
 use crate::{Code, priority};
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use hvq::transport::wire::varint;
 use hvq::{Priority, Role};
 
@@ -43,6 +45,19 @@ pub(crate) struct Offers {
     pub(crate) extended_connect: Offered,
     /// HTTP datagrams (RFC 9297 §2.1.1).
     pub(crate) datagrams: Offered,
+    /// WebTransport sessions (draft-ietf-webtrans-http3 §3.1).
+    pub(crate) sessions: Sessions,
+}
+
+/// Tells which WebTransport a peer speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Sessions {
+    #[default]
+    None,
+    /// Drafts before 15, with the upgrade token `webtransport`.
+    Early,
+    /// The current draft, with the upgrade token `webtransport-h3`.
+    Current,
 }
 
 /// Tells whether an extension is taken.
@@ -57,6 +72,8 @@ pub(crate) enum Offered {
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     peer: Peer,
+    /// True if streams of WebTransport sessions are taken.
+    takes_sessions: Offered,
     /// True for each of the control, QPACK encoder and QPACK decoder streams that is there: there is one each.
     critical: [bool; 3],
     /// The largest field section that the peer takes.
@@ -81,6 +98,8 @@ pub(super) enum Kind {
     Encoder,
     /// QPACK decoder stream: it speaks of the table that this end's encoder fills.
     Decoder,
+    /// A stream of a WebTransport session, whose ID follows (draft-ietf-webtrans-http3 §4.3).
+    Session,
     /// Something that is not known, which is not read.
     Unknown,
 }
@@ -106,7 +125,17 @@ pub(super) struct Uni {
 impl Uni {
     /// Returns true if the peer must never end the stream (RFC 9114 §6.2.1, RFC 9204 §4.2).
     pub(super) fn is_critical(&self) -> bool {
-        self.kind.is_some_and(|kind| kind != Kind::Unknown)
+        self.kind.is_some_and(|kind| !matches!(kind, Kind::Unknown | Kind::Session))
+    }
+
+    /// Returns the session of the stream, if it has one and its ID came whole, with the bytes behind.
+    pub(super) fn session(&mut self) -> Option<(u64, Bytes)> {
+        if self.kind != Some(Kind::Session) {
+            return None;
+        }
+        let (session, length) = varint::get(&self.buffer)?;
+        self.buffer.advance(length);
+        Some((session, self.buffer.split().freeze()))
     }
 
     /// Returns the kind of the stream, once that is known.
@@ -138,6 +167,7 @@ impl Uni {
                     tables.on_decoder_stream(&self.buffer.split())?;
                     None
                 }
+                Some(Kind::Session) => None,
                 Some(Kind::Unknown) | None => {
                     self.buffer.clear();
                     None
@@ -214,6 +244,7 @@ fn kind(number: u64, seen: &mut Seen) -> Result<Kind, Violation> {
                 Peer::Server => Violation(Code::H3_ID_ERROR, "a push that nobody permitted"),
             });
         }
+        UNI_STREAM if seen.takes_sessions == Offered::Yes => return Ok(Kind::Session),
         _ => return Ok(Kind::Unknown),
     };
     //= https://www.rfc-editor.org/rfc/rfc9204#section-4.2
@@ -229,6 +260,11 @@ impl Seen {
     /// Makes the state of a `peer` of which nothing came yet.
     pub(super) fn of(peer: Peer) -> Self {
         Self { peer, ..Self::default() }
+    }
+
+    /// The same, with streams of WebTransport sessions taken.
+    pub(super) fn with_sessions(self) -> Self {
+        Self { takes_sessions: Offered::Yes, ..self }
     }
 
     /// RFC 9114 §7.2.4.
@@ -248,11 +284,16 @@ impl Seen {
                 0x06 => self.field_section = Some(value),
                 0x07 => self.qpack.max_blocked_streams = value,
                 // RFC 9220 §3, RFC 9297 §2.1.1: these are either said or not.
-                0x08 | 0x33 if value > 1 => {
+                // Draft-ietf-webtrans-http3 §3.1 likewise.
+                0x08 | 0x33 | WT_ENABLED if value > 1 => {
                     return Err(Violation(Code::H3_SETTINGS_ERROR, "a setting of more than 1"));
                 }
                 0x08 if value == 1 => offers.extended_connect = Offered::Yes,
                 0x33 if value == 1 => offers.datagrams = Offered::Yes,
+                WT_ENABLED if value == 1 => offers.sessions = Sessions::Current,
+                WT_MAX_SESSIONS | ENABLE_WEBTRANSPORT if value > 0 && offers.sessions == Sessions::None => {
+                    offers.sessions = Sessions::Early;
+                }
                 // Only those are remembered that a peer has a reason to say: the rest may be without number.
                 _ if known.len() >= 64 => continue,
                 _ => {}

@@ -11,5 +11,6 @@ pub(crate) mod receiving;
 pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod sending;
+pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod shared;

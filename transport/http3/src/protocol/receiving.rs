@@ -81,6 +81,18 @@ impl Receiving {
         Self { stream, shared, reader, next: None }
     }
 
+    /// The same, of which `begun` was read already.
+    pub(crate) fn begun(stream: hvq::RecvStream, begun: Bytes, shared: Arc<Shared>) -> Self {
+        let mut receiving = Self::new(stream, shared);
+        receiving.reader.push(begun);
+        receiving
+    }
+
+    /// The connection.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// The stream's ID.
     pub fn id(&self) -> hvq::StreamId {
         self.stream.id()

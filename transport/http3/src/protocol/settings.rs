@@ -3,6 +3,13 @@
 use crate::qpack;
 use hvq::transport::wire::varint;
 
+/// The setting of WebTransport as it is in the current draft (draft-ietf-webtrans-http3-15 §9.2).
+pub(super) const WT_ENABLED: u64 = 0x2c7c_f000;
+/// The setting of drafts 7 to 12: the sessions that a connection may have at a time.
+pub(super) const WT_MAX_SESSIONS: u64 = 0xc671_706a;
+/// The setting of drafts 2 to 6.
+pub(super) const ENABLE_WEBTRANSPORT: u64 = 0x2b60_3742;
+
 /// Tells whether tunnels are taken: extended CONNECT (RFC 9220) and HTTP datagrams (RFC 9297).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Tunnels {
@@ -13,6 +20,9 @@ pub enum Tunnels {
     Streams,
     /// Yes.
     Taken,
+    /// Yes, and WebTransport sessions ([`web_transport`](crate::web_transport)), whose streams and datagrams are handed to them:
+    /// there is nothing to run beside.
+    WebTransport,
 }
 
 /// The settings that an endpoint announces (RFC 9114 §7.2.4).
@@ -64,8 +74,14 @@ impl Settings {
         if self.tunnels != Tunnels::None {
             say(0x08, 1);
         }
-        if self.tunnels == Tunnels::Taken {
+        if matches!(self.tunnels, Tunnels::Taken | Tunnels::WebTransport) {
             say(0x33, 1);
+        }
+        if self.tunnels == Tunnels::WebTransport {
+            // Draft-ietf-webtrans-http3 §7.1: each version that is spoken has an identifier.
+            [WT_ENABLED, WT_MAX_SESSIONS, ENABLE_WEBTRANSPORT]
+                .into_iter()
+                .for_each(|version| say(version, 1));
         }
         say(reserved(setting), value);
         let mut stream = vec![0x00, 0x04];

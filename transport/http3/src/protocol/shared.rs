@@ -4,8 +4,9 @@ use super::compression::Compression;
 use super::control::{Kind, Offers, Peer, Seen, SettingsProgress, UPDATE_OF_REQUEST, Uni, Violation};
 use super::departure::Departure;
 use super::own_stream::{ControlStream, MOST_URGENT};
+use super::sessions::{Arrival, Unsorted, WebTransport};
 use crate::qpack::{self, Field, Line, SectionError};
-use crate::{Code, Priorities, Settings, priority};
+use crate::{Code, Priorities, Settings, Tunnels, priority};
 use bytes::{Bytes, BytesMut};
 use hvq::transport::wire::varint;
 use hvq::{ConnectionError, Priority, ReadError, RecvStream, Role, WriteError};
@@ -63,6 +64,8 @@ pub(crate) struct Shared {
     offers: OnceLock<Offers>,
     compression: Mutex<Compression>,
     control: Mutex<ControlStream>,
+    /// The WebTransport sessions, if any are taken.
+    web_transport: Option<Box<WebTransport>>,
     /// The state of a client; a server, of which there are many, has none.
     client: Option<Box<ClientState>>,
 }
@@ -83,6 +86,8 @@ impl Shared {
                 return Err(ConnectionError::LocallyClosed { code: Code::H3_CLOSED_CRITICAL_STREAM.value() });
             }
         }
+        let takes_sessions = settings.tunnels == Tunnels::WebTransport;
+        let web_transport = takes_sessions.then(|| Box::new(WebTransport::new(connection.clone())));
         let client = (connection.role() == Role::Client).then(Box::default);
         Ok(Arc::new(Self {
             connection,
@@ -93,8 +98,20 @@ impl Shared {
             offers: OnceLock::new(),
             compression: Mutex::new(Compression::new(settings.qpack, settings.encoder)),
             control: Mutex::new(ControlStream::new(control)),
+            web_transport,
             client,
         }))
+    }
+
+    /// The WebTransport sessions, if any are taken.
+    pub(crate) fn web_transport(&self) -> Option<&WebTransport> {
+        self.web_transport.as_deref()
+    }
+
+    /// Hands a stream to its WebTransport session; ends the connection if there can be no such session.
+    pub(crate) fn arrive(&self, session: u64, arrival: Arrival) {
+        let Some(web_transport) = self.web_transport() else { return };
+        web_transport.arrive(session, arrival).unwrap_or_else(|violation| self.close(violation));
     }
 
     /// The largest field section that the peer takes, as far as is known.
@@ -278,23 +295,41 @@ impl Shared {
 }
 
 /// Locks `mutex`; whoever panicked left its value between two steps, and the connection ends.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Reads what the peer sends on its unidirectional streams until the connection ends, and ends it if it has to.
 pub(crate) async fn watch(shared: Arc<Shared>) {
-    let (mut streams, mut seen) = (Vec::new(), Seen::of(Peer::of(shared.role())));
-    let violation = poll_fn(|context| poll_streams(&shared, &mut streams, &mut seen, context)).await;
+    let (mut streams, mut seen) = (PeerStreams::default(), Seen::of(Peer::of(shared.role())));
+    if shared.web_transport().is_some() {
+        seen = seen.with_sessions();
+    }
+    let ended = poll_fn(|context| poll_streams(&shared, &mut streams, &mut seen, context));
+    let violation = match shared.web_transport() {
+        None => ended.await,
+        Some(web_transport) => tokio::select! {
+            violation = ended => violation,
+            () = web_transport.carry_datagrams() => None,
+        },
+    };
     if let Some(violation) = violation {
         shared.close(violation);
     }
 }
 
+/// The streams that a peer opened and that are not sorted yet, or that this end reads itself.
+#[derive(Default)]
+struct PeerStreams {
+    unidirectional: Vec<(RecvStream, Uni)>,
+    /// Those of a server, which are for WebTransport sessions.
+    bidirectional: Unsorted,
+}
+
 /// Ready with what ends the connection, or with nothing once it has ended.
 fn poll_streams(
     shared: &Shared,
-    streams: &mut Vec<(RecvStream, Uni)>,
+    PeerStreams { unidirectional: streams, bidirectional }: &mut PeerStreams,
     seen: &mut Seen,
     context: &mut Context<'_>,
 ) -> Poll<Option<Violation>> {
@@ -308,7 +343,12 @@ fn poll_streams(
     let mut index = 0;
     while let Some((stream, uni)) = streams.get_mut(index) {
         match poll_stream(shared, stream, uni, seen, context) {
-            Poll::Ready(Ok(())) => drop(streams.swap_remove(index)),
+            Poll::Ready(Ok(None)) => drop(streams.swap_remove(index)),
+            Poll::Ready(Ok(Some((session, begun)))) => {
+                // Those of a session are accepted in the order in which they came.
+                let (stream, _) = streams.remove(index);
+                shared.arrive(session, Arrival::Uni(stream, begun));
+            }
             Poll::Ready(Err(violation)) => return Poll::Ready(Some(violation)),
             Poll::Pending => index += 1,
         }
@@ -332,9 +372,7 @@ fn poll_streams(
         shared.connection.close(Code::H3_NO_ERROR.value(), b"");
         return Poll::Ready(None);
     }
-    if shared.role() == Role::Client
-        && let Poll::Ready(Ok(_)) = shared.connection.poll_accept_bi(context)
-    {
+    if shared.role() == Role::Client && has_request(shared, bidirectional, context) {
         // RFC 9114 §6.1.
         let reason = "a server that opens a stream for requests";
         return Poll::Ready(Some(Violation(Code::H3_STREAM_CREATION_ERROR, reason)));
@@ -342,19 +380,27 @@ fn poll_streams(
     Poll::Pending
 }
 
-/// Ready when the stream is of no more interest.
+/// Returns true if a server opened a stream as if for a request. Those of WebTransport sessions are handed to them.
+fn has_request(shared: &Shared, unsorted: &mut Unsorted, context: &mut Context<'_>) -> bool {
+    if shared.web_transport().is_none() {
+        return matches!(shared.connection.poll_accept_bi(context), Poll::Ready(Ok(_)));
+    }
+    matches!(unsorted.poll_request(shared, context), Poll::Ready(Ok(_)))
+}
+
+/// Ready when the stream is of no more interest here: with the session that it belongs to, if it does.
 fn poll_stream(
     shared: &Shared,
     stream: &mut RecvStream,
     uni: &mut Uni,
     seen: &mut Seen,
     context: &mut Context<'_>,
-) -> Poll<Result<(), Violation>> {
+) -> Poll<Result<Option<(u64, Bytes)>, Violation>> {
     loop {
         match stream.poll_read_chunk(context, usize::MAX) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(Some(chunk))) => uni.take(&chunk, seen, &mut shared.compression().tables)?,
-            Poll::Ready(Err(ReadError::ConnectionLost(_))) => return Poll::Ready(Ok(())),
+            Poll::Ready(Err(ReadError::ConnectionLost(_))) => return Poll::Ready(Ok(None)),
             //= https://www.rfc-editor.org/rfc/rfc9204#section-4.2
             //# Closure of either unidirectional stream type MUST be treated as a connection error of
             //# type H3_CLOSED_CRITICAL_STREAM.
@@ -363,13 +409,18 @@ fn poll_stream(
                 return Poll::Ready(Err(Violation(Code::H3_CLOSED_CRITICAL_STREAM, reason)));
             }
             // RFC 9114 §6.2: a stream may be reset before its type is known.
-            Poll::Ready(Ok(None) | Err(_)) => return Poll::Ready(Ok(())),
+            Poll::Ready(Ok(None) | Err(_)) => return Poll::Ready(Ok(None)),
         }
         match uni.kind() {
             // RFC 9114 §6.2: nobody here reads what is not known.
             Some(Kind::Unknown) => {
                 stream.stop(Code::H3_STREAM_CREATION_ERROR.value());
-                return Poll::Ready(Ok(()));
+                return Poll::Ready(Ok(None));
+            }
+            Some(Kind::Session) => {
+                if let Some(of) = uni.session() {
+                    return Poll::Ready(Ok(Some(of)));
+                }
             }
             Some(
                 Kind::Control(SettingsProgress::Awaited | SettingsProgress::Seen)

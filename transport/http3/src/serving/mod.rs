@@ -27,6 +27,7 @@ mod running;
 mod settled;
 
 use crate::protocol::request;
+use crate::protocol::sessions::Unsorted;
 use crate::protocol::shared::{self, Shared};
 use crate::{Code, Priorities, ReceiveError, Receiving, Sending, Settings, qpack};
 use bytes::Bytes;
@@ -57,6 +58,8 @@ pub struct Server {
     shared: Arc<Shared>,
     /// The first ID beyond those of requests that were accepted.
     next: u64,
+    /// Streams that may belong to WebTransport sessions.
+    unsorted: Unsorted,
 }
 
 impl Drop for Server {
@@ -72,7 +75,11 @@ impl Server {
     /// # Errors
     /// The connection ended.
     pub async fn new(connection: hvq::Connection, settings: Settings) -> Result<Self, ConnectionError> {
-        Ok(Self { shared: Shared::begin(connection, settings).await?, next: 0 })
+        Ok(Self {
+            shared: Shared::begin(connection, settings).await?,
+            next: 0,
+            unsorted: Unsorted::default(),
+        })
     }
 
     /// Reads the client's control streams until the connection ends; to be run beside the rest. A client that breaks the
@@ -91,10 +98,16 @@ impl Server {
     /// # Errors
     /// The connection ended.
     pub async fn accept(&mut self) -> Result<Incoming, ConnectionError> {
-        let (send, receive) = self.shared.connection.accept_bi().await?;
+        let (send, receive, begun) = if self.shared.web_transport().is_none() {
+            let (send, receive) = self.shared.connection.accept_bi().await?;
+            (send, receive, Bytes::new())
+        } else {
+            let Self { shared, unsorted, .. } = self;
+            poll_fn(|context| unsorted.poll_request(shared, context)).await?
+        };
         self.next = self.next.max(send.id().0.saturating_add(4));
         let sending = Sending::new(send, self.shared.clone());
-        Ok(Incoming { sending, receiving: Receiving::new(receive, self.shared.clone()) })
+        Ok(Incoming { sending, receiving: Receiving::begun(receive, begun, self.shared.clone()) })
     }
 
     /// Tells the client that no more requests are accepted than were (GOAWAY, RFC 9114 §5.2).

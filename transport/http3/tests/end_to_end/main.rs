@@ -25,3 +25,13 @@ mod setup;
 mod streams;
 #[cfg(test)]
 mod verdict;
+#[cfg(test)]
+mod web_transport;
+#[cfg(test)]
+mod web_transport_browser;
+#[cfg(test)]
+mod web_transport_hostile;
+
+#[cfg(test)]
+#[path = "../../examples/web_transport_echo.rs"]
+mod web_transport_echo;

@@ -5,7 +5,7 @@ use h3::error::{ConnectionError, StreamError};
 use h3::quic::RecvStream;
 use h3::{client, server};
 use http::{Request, Response};
-use hvq::config::MemoryQuota;
+use hvq::config::{MemoryQuota, PartialDelivery};
 use hvq::{
     ClientConfig, ClientTls, Endpoint, EndpointConfig, EndpointOptions, Identity, Policy, ServerConfig,
     ServerTls, TransportConfig, Verify,
@@ -52,6 +52,7 @@ pub async fn pair_of(idle: Duration, memory: Arc<MemoryQuota>, max_streams_uni: 
     let identity = Identity::Pem { chain: chain.clone(), key: key.signing_key.serialize_pem().into_bytes() };
     let mut transport = TransportConfig::new(Arc::new(|| Policy::default().scheduler()));
     transport.set_idle_timeout(idle);
+    transport.set_partial_delivery(PartialDelivery::On);
     transport.streams_mut().max_streams_uni = max_streams_uni;
     let transport = Arc::new(transport);
 
