@@ -437,10 +437,21 @@ fn send_segments(_: &UdpSocket, _: &[u8], _: usize, _: SocketAddr) -> io::Result
 fn set_traffic_class(io: &UdpSocket, local: SocketAddr, class: u32) {
     let socket = socket2::SockRef::from(io);
     let v4 = socket.set_tos_v4(class);
-    let result = if local.is_ipv4() { v4 } else { socket.set_tclass_v6(class) };
+    let result = if local.is_ipv4() { v4 } else { set_traffic_class_v6(&socket, class) };
     if let Err(error) = result {
         tracing::debug!(%local, class, %error, "the traffic class stays as it is");
     }
+}
+
+#[cfg(unix)]
+fn set_traffic_class_v6(socket: &socket2::SockRef<'_>, class: u32) -> io::Result<()> {
+    socket.set_tclass_v6(class)
+}
+
+/// Fails: Windows leaves the class of a socket's packets to its policies.
+#[cfg(not(unix))]
+fn set_traffic_class_v6(_: &socket2::SockRef<'_>, _: u32) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// The local address that the kernel would choose towards `remote`.
