@@ -99,7 +99,7 @@ lint: prepare-test ## format check, lints and documentation only
 install: prepare-base ## build the C library and install it below PREFIX (/usr/local), with header, pkg-config and CMake files
 	@ffi/install/install.sh "$(PREFIX)"
 
-dist: prepare-dist ## make the packages of the program (tarball, .deb, .rpm) and of the crates into dist/, install and remove each (ARGS=--no-crates)
+dist: prepare-dist ## make the packages of the program (tarball, .deb, .rpm, OCI image) and of the crates into dist/, use each (ARGS=--no-crates)
 	@scripts/dist.sh $(ARGS)
 
 wheel: prepare-base ## build a Python wheel with the C library inside, into dist/

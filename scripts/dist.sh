@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes what people install, into the folder dist: a tarball, a .deb and an .rpm of the program, the crates, checksums.
+# Makes what people install, into the folder dist: a tarball, a .deb, an .rpm and an OCI image of the program, the crates, checksums.
 #
 # scripts/dist.sh [--no-crates]. The program is without video (libvpx). Each package is installed and removed again in a minimal
-# Debian made for it where mmdebstrap and root are to be had; a message says where not.
+# Debian made for it where mmdebstrap and root are to be had, and a container is started from the image; a message says where not.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -58,10 +58,11 @@ check_size() {
 say "building (ten minutes the first time)"
 cargo build --profile dist --quiet -p hvq-cli --no-default-features
 check_size
-rm -rf dist/*.deb dist/*.rpm dist/*.tar.gz dist/*.crate dist/SHA256SUMS
+rm -rf dist/*.deb dist/*.rpm dist/*.tar.gz dist/*-oci.tar dist/*.crate dist/SHA256SUMS
 mkdir -p dist
 gather
 tarball
+scripts/oci.py "$target/dist/hvq" "dist/hvq-$version-$(uname -m)-oci.tar"
 tool cargo-deb 3.8.0
 cargo-deb deb --quiet --no-build --no-strip --profile dist -p hvq-cli --output dist/
 tool cargo-generate-rpm 0.21.1
@@ -71,6 +72,7 @@ if [[ ${1:-} != --no-crates ]]; then
     cargo publish --quiet --dry-run --allow-dirty "${crates[@]/#/--package=}"
     cp target/package/hvq*-"$version".crate dist/
 fi
-(cd dist && sha256sum -- *.tar.gz *.deb *.rpm $(ls -- *.crate 2> /dev/null) > SHA256SUMS)
+(cd dist && sha256sum -- *.tar.gz *-oci.tar *.deb *.rpm $(ls -- *.crate 2> /dev/null) > SHA256SUMS)
 scripts/install-test.sh dist
+for image in dist/*-oci.tar; do scripts/oci-test.sh "$image"; done
 ls -l dist
