@@ -49,7 +49,7 @@ impl Tunnels {
     pub(crate) fn start(config: &TunnelConfig, alarm: Alarm) -> io::Result<Self> {
         let here = Namespace::current()?;
         let network = End::far(config.network);
-        let device = TunDevice::new(&here, &config.device)?;
+        let device = TunDevice::offloading(&here, &config.device)?;
         wiring::apply(&here, &wiring::addresses(&config.device, network, hvq_tunnel::MTU))?;
         let prefix = |route: &IpNet| Prefix::new(route.network(), route.prefix_len());
         let routes = config.routes.iter().filter_map(prefix).collect();

@@ -1,8 +1,8 @@
 //! The end of a tunnel that asks for it.
 
 use crate::capsule::Capsule;
-use crate::device::AsyncDevice;
-use crate::lane::{Lane, Output, Requests, TcpLane};
+use crate::device::{AsyncDevice, Buffer};
+use crate::lane::{Lane, Offload, Outgoing, Output, Requests, TcpLane};
 use crate::order::Ordering;
 use crate::outbound::Outbound;
 use crate::prefix::Prefix;
@@ -12,6 +12,7 @@ use crate::session::{Arrived, Inbound};
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Request, StatusCode};
+use hvq_emulation::tun::offload::{Coalescer, Pieces, Segment};
 use hvq_emulation::tun::packet::Header;
 use hvq_h3::client::{Client as Http, RequestError};
 use hvq_h3::{Code, Datagrams, Receiving, Sending, Settings, Tunnels};
@@ -159,42 +160,58 @@ impl Client {
     /// Carries packets between the tunnel and `device` until one of them ends; returns why.
     pub async fn run(mut self, device: impl Into<Arc<AsyncDevice>>) -> ClientError {
         let device = device.into();
-        let mut lane = self.requests.take().map(|requests| {
-            let behind = device.clone();
-            let output: Output = Arc::new(move |packet: &[u8]| hand(&behind, packet));
-            Lane::new(self.addresses.clone(), requests, output)
-        });
-        let mut buffer = vec![0; 65_535];
+        let mut lane =
+            self.requests.take().map(|requests| Lane::new(self.addresses.clone(), requests, output(&device)));
+        let (mut buffer, mut pieces, mut coalescer) =
+            (Buffer::default(), Pieces::default(), Coalescer::default());
         loop {
             tokio::select! {
                 read = device.receive(&mut buffer) => match read {
-                    Ok(size) => self.forward(buffer.get(..size).unwrap_or_default(), lane.as_mut(), &device),
+                    Ok(size) => if let Some(segment) = device.segment(&mut buffer, size) {
+                        self.forward(segment, lane.as_mut(), &device, &mut pieces);
+                    },
                     Err(error) => return error.into(),
                 },
                 arrived = self.inbound.next() => match arrived {
-                    Ok(Arrived::Packets(packets)) => deliver(&device, &self.addresses, packets),
+                    Ok(Arrived::Packets(packets)) => deliver(&device, &self.addresses, packets, &mut coalescer),
                     Ok(Arrived::Capsule(capsule)) => {
                         tracing::debug!(?capsule, "addresses and routes stay as they are");
                     }
                     Err(ended) => return ended.into(),
                 },
                 unplaced = ended(lane.as_mut()) => if let Some(syn) = unplaced {
-                    self.forward(&syn, None, &device);
+                    self.send(&syn, &device);
                 },
                 Some(_) = self.tasks.join_next() => {}
             }
         }
     }
 
-    /// Sends a packet of a program on: to `lane`, if that takes it, or else as it is.
-    fn forward(&self, packet: &[u8], lane: Option<&mut Lane>, device: &AsyncDevice) {
-        let header = Header::read(packet);
-        if let (Some(lane), Some(header)) = (lane, &header)
-            && lane.take(packet, header)
+    /// Sends packets of a program on: to `lane`, if that takes them, or else as they are.
+    fn forward(
+        &self,
+        segment: Segment<'_>,
+        lane: Option<&mut Lane>,
+        device: &AsyncDevice,
+        pieces: &mut Pieces,
+    ) {
+        // What is damaged is left to the host to find out.
+        if let Some(lane) = lane
+            && segment.is_sound_tcp()
+            && let Some(header) = Header::read(segment.bytes())
+            && lane.take(segment.bytes(), &header)
         {
             return;
         }
-        if let Some(answer) = self.outbound.send(packet, header.as_ref()) {
+        match segment.split(pieces) {
+            Ok(packets) => packets.for_each(|packet| self.send(packet, device)),
+            Err(error) => tracing::debug!(%error, "packets without sense are dropped"),
+        }
+    }
+
+    /// Sends a packet as it is.
+    fn send(&self, packet: &[u8], device: &AsyncDevice) {
+        if let Some(answer) = self.outbound.send(packet, Header::read(packet).as_ref()) {
             hand(device, &answer);
         }
     }
@@ -251,17 +268,39 @@ fn hand(device: &AsyncDevice, packet: &[u8]) {
     }
 }
 
+/// The way of packets of flows to the programs behind `device`.
+fn output(device: &Arc<AsyncDevice>) -> Output {
+    let behind = device.clone();
+    let hand = move |Outgoing { mut packet, piece }| {
+        let sent = match behind.offloads() {
+            true => behind.send_unfinished(&mut packet, piece),
+            false => behind.send(&packet),
+        };
+        if let Err(error) = sent {
+            tracing::debug!(%error, "a segment is not taken");
+        }
+    };
+    let offload = match device.offloads() {
+        true => Offload::Segments,
+        false => Offload::Nothing,
+    };
+    Output { hand: Arc::new(hand), offload }
+}
+
 /// Hands packets to the device, if they are for one of `addresses`: a server might send others, and this machine might
 /// forward them.
-fn deliver(device: &AsyncDevice, addresses: &[Prefix], packets: Vec<Bytes>) {
-    for packet in packets {
-        let header = Header::read(&packet);
+fn deliver(device: &AsyncDevice, addresses: &[Prefix], mut packets: Vec<Bytes>, coalescer: &mut Coalescer) {
+    packets.retain(|packet| {
+        let header = Header::read(packet);
         let own = |header: &Header| addresses.iter().any(|prefix| prefix.contains(header.destination));
-        if !header.as_ref().is_some_and(own) {
+        let is_own = header.as_ref().is_some_and(own);
+        if !is_own {
             tracing::debug!(?header, "a packet for somebody else is dropped");
-            continue;
         }
-        hand(device, &packet);
+        is_own
+    });
+    if let Err(error) = device.send_all(&packets, coalescer) {
+        tracing::debug!(%error, "a packet is not taken");
     }
 }
 

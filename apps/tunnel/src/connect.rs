@@ -87,7 +87,7 @@ impl Tunnel {
     pub fn run(&self, console: Console) -> Result<u8, Failure> {
         let source = self.packets.source()?;
         let name = self.packets.device();
-        let device = TunDevice::new(source.namespace(), name).or_fail(Exit::Runtime, || {
+        let device = TunDevice::offloading(source.namespace(), name).or_fail(Exit::Runtime, || {
             format!(
                 "cannot make the device {name} (without a command this needs root, or the capability NET_ADMIN)"
             )

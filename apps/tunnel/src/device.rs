@@ -1,7 +1,10 @@
 //! A TUN device in an async program.
 
+use bytes::Bytes;
 use hvq_emulation::tun::device::TunDevice;
+use hvq_emulation::tun::offload::{Coalescer, LONGEST, Segment};
 use std::io;
+use std::num::NonZeroU16;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -9,6 +12,16 @@ use tokio::io::unix::AsyncFd;
 #[derive(Debug)]
 pub struct AsyncDevice {
     device: AsyncFd<TunDevice>,
+}
+
+/// Room for what is read from a device at a time.
+#[derive(Debug)]
+pub(crate) struct Buffer(Vec<u8>);
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Self(vec![0; LONGEST])
+    }
 }
 
 impl AsyncDevice {
@@ -24,13 +37,43 @@ impl AsyncDevice {
         Ok(Self { device: AsyncFd::with_interest(device, Interest::READABLE)? })
     }
 
-    /// The next packet that the namespace sends, into `buffer`; returns its size.
+    /// Reads the next packets that the namespace sends into `buffer`; returns their size there. Cancel-safe.
     ///
     /// # Errors
     /// The device is gone.
-    pub async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(crate) async fn receive(&self, buffer: &mut Buffer) -> io::Result<usize> {
         // A device that somebody removes has an error and nothing else.
-        self.device.async_io(Interest::READABLE | Interest::ERROR, |device| device.receive(buffer)).await
+        self.device
+            .async_io(Interest::READABLE | Interest::ERROR, |device| device.receive(&mut buffer.0))
+            .await
+    }
+
+    /// Takes the first `size` bytes of `buffer` for what [`Self::receive`] has read; `None` if that makes no sense.
+    pub(crate) fn segment<'a>(&self, buffer: &'a mut Buffer, size: usize) -> Option<Segment<'a>> {
+        let read = buffer.0.get_mut(..size).unwrap_or_default();
+        let segment = self.device.get_ref().segment(read);
+        segment.inspect_err(|error| tracing::debug!(%error, "a packet without sense")).ok()
+    }
+
+    /// Returns true if checksums and the division of long segments are left to the kernel.
+    pub(crate) fn offloads(&self) -> bool {
+        self.device.get_ref().offloads()
+    }
+
+    /// Hands a TCP packet without a checksum to the namespace, to be divided into pieces of `piece` bytes if that is given.
+    ///
+    /// # Errors
+    /// As of [`Self::send`].
+    pub(crate) fn send_unfinished(&self, packet: &mut [u8], piece: Option<NonZeroU16>) -> io::Result<()> {
+        self.device.get_ref().send_unfinished(packet, piece)
+    }
+
+    /// Hands packets to the namespace, with few calls.
+    ///
+    /// # Errors
+    /// As of [`Self::send`], for one of them; the others were tried all the same.
+    pub(crate) fn send_all(&self, packets: &[Bytes], coalescer: &mut Coalescer) -> io::Result<()> {
+        self.device.get_ref().send_all(packets, coalescer)
     }
 
     /// Hands a packet to the namespace; the kernel takes it at once or not at all.

@@ -6,7 +6,7 @@ mod leases;
 mod ledger;
 
 use crate::capsule::Capsule;
-use crate::device::AsyncDevice;
+use crate::device::{AsyncDevice, Buffer};
 use crate::lane::TcpLane;
 use crate::order::Ordering;
 use crate::outbound::Outbound;
@@ -19,6 +19,7 @@ use flows::Flows;
 pub use flows::{TCP, destination, is_marked};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hvq::StreamId;
+use hvq_emulation::tun::offload::{Coalescer, Pieces, Segment};
 use hvq_emulation::tun::packet::Header;
 use hvq_h3::serving::{self, Incoming};
 use hvq_h3::{Datagrams, Flow, Protocol, Receiving, SendError, Sending, Settings, Tunnels};
@@ -235,25 +236,32 @@ impl Server {
     /// # Errors
     /// The device failed.
     pub async fn carry(&self) -> io::Result<()> {
-        let mut buffer = vec![0; 65_535];
+        let (mut buffer, mut pieces) = (Buffer::default(), Pieces::default());
         loop {
             let size = self.device.receive(&mut buffer).await?;
-            let packet = buffer.get(..size).unwrap_or_default();
-            let Some(header) = Header::read(packet) else { continue };
+            let Some(segment) = self.device.segment(&mut buffer, size) else { continue };
+            let Some(header) = Header::read(segment.bytes()) else { continue };
             let host = self.options.host(header.destination);
-            let session = host.and_then(|host| self.sessions().get(host).cloned());
-            match session {
-                Some(session) if !session.meter.pass(size) => {
-                    tracing::debug!(to = %header.destination, "a quota is exhausted");
-                }
-                Some(session) => {
-                    if let Some(answer) = session.outbound.send(packet, Some(&header))
-                        && let Err(error) = self.device.send(&answer)
-                    {
-                        tracing::debug!(%error, "an answer is not taken");
-                    }
-                }
+            match host.and_then(|host| self.sessions().get(host).cloned()) {
+                Some(session) => self.send(&session, segment, &mut pieces),
                 None => tracing::trace!(to = %header.destination, "a packet for nobody"),
+            }
+        }
+    }
+
+    /// Sends the packets of `segment` to a client.
+    fn send(&self, session: &Session, segment: Segment<'_>, pieces: &mut Pieces) {
+        let packets = match segment.split(pieces) {
+            Ok(packets) => packets,
+            Err(error) => return tracing::debug!(%error, "packets without sense are dropped"),
+        };
+        for packet in packets {
+            if !session.meter.pass(packet.len()) {
+                tracing::debug!("a quota is exhausted");
+            } else if let Some(answer) = session.outbound.send(packet, Header::read(packet).as_ref())
+                && let Err(error) = self.device.send(&answer)
+            {
+                tracing::debug!(%error, "an answer is not taken");
             }
         }
     }
@@ -367,11 +375,13 @@ impl Server {
 
     /// Hands the packets of one tunnel to the device until it ends; returns why.
     async fn receive(&self, mut inbound: Inbound, rights: &Rights) -> Ended {
+        let mut coalescer = Coalescer::default();
         loop {
             match inbound.next().await {
-                Ok(Arrived::Packets(packets)) => {
-                    for packet in packets {
-                        self.forward(&packet, rights);
+                Ok(Arrived::Packets(mut packets)) => {
+                    packets.retain(|packet| self.permits(packet, rights));
+                    if let Err(error) = self.device.send_all(&packets, &mut coalescer) {
+                        tracing::debug!(%error, "a packet is not taken");
                     }
                 }
                 Ok(Arrived::Capsule(capsule)) => {
@@ -382,24 +392,22 @@ impl Server {
         }
     }
 
-    /// Hands a packet to the device, if it may come from there and go to where it wants.
-    fn forward(&self, packet: &[u8], rights: &Rights) {
-        let Some(header) = Header::read(packet) else { return };
+    /// Returns true if a packet may come from where it says and go to where it wants.
+    fn permits(&self, packet: &[u8], rights: &Rights) -> bool {
+        let Some(header) = Header::read(packet) else { return false };
         // RFC 9484 §11: packets with other source addresses than assigned are dropped.
         let honest = rights.addresses.contains(&header.source);
         let permitted =
             self.options.leads_to(header.destination) && rights.destinations.include(header.destination);
         if !honest || !permitted {
             tracing::debug!(from = %header.source, to = %header.destination, "a packet is not permitted");
-            return;
+            return false;
         }
-        if !rights.meter.pass(packet.len()) {
+        let passes = rights.meter.pass(packet.len());
+        if !passes {
             tracing::debug!(from = %header.source, "a quota is exhausted");
-            return;
         }
-        if let Err(error) = self.device.send(packet) {
-            tracing::debug!(%error, "a packet is not taken");
-        }
+        passes
     }
 
     /// Addresses, one of each version, for a tunnel of `client` that packets are sent to by `session`.

@@ -6,6 +6,8 @@ use bytes::Bytes;
 use hvq::ConnectionError;
 use hvq_h3::Flow;
 use std::collections::VecDeque;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -16,6 +18,8 @@ const LOOK: Duration = Duration::from_millis(250);
 const SLACK: Duration = Duration::from_millis(5);
 /// Nothing is held for longer (NSDI 2023, §3.6).
 const LONGEST_PATIENCE: Duration = Duration::from_millis(100);
+/// Packets that are handed on together.
+const BATCH: usize = 64;
 /// No timer is due.
 const NEVER: Duration = Duration::from_secs(3600);
 
@@ -80,7 +84,7 @@ impl Inbound {
             let now = self.start.elapsed();
             let left = self.order.deadline().map_or(NEVER, |at| at.saturating_sub(now));
             let packets = tokio::select! {
-                payload = self.datagrams.receive() => self.order.arrive(payload, self.start.elapsed()),
+                payload = self.datagrams.receive() => self.arrive(payload),
                 piece = self.pieces.recv() => {
                     self.read(&piece.ok_or_else(|| self.end())?)?;
                     Vec::new()
@@ -91,6 +95,19 @@ impl Inbound {
                 return Ok(Arrived::Packets(packets));
             }
         }
+    }
+
+    /// Packets that `payload` and further ones that are there already bring.
+    fn arrive(&mut self, payload: Bytes) -> Vec<Bytes> {
+        let now = self.start.elapsed();
+        let mut packets = self.order.arrive(payload, now);
+        let mut context = Context::from_waker(Waker::noop());
+        while packets.len() < BATCH
+            && let Poll::Ready(payload) = pin!(self.datagrams.receive()).poll(&mut context)
+        {
+            packets.extend(self.order.arrive(payload, now));
+        }
+        packets
     }
 
     /// Returns the reason for which the stream ended.

@@ -16,6 +16,7 @@ pub mod device;
 pub mod emulator;
 pub mod inside;
 pub mod namespace;
+pub mod offload;
 pub mod outside;
 pub mod packet;
 pub mod privilege;

@@ -118,7 +118,7 @@ impl NamespacePair {
     pub fn with_devices(plan: &Plan) -> Result<(Self, [TunDevice; 2]), ShellError> {
         let namespaces = Self::new(plan)?;
         let name = "tun0";
-        let device = |namespace| TunDevice::new(namespace, name).map_err(failed("make a TUN device"));
+        let device = |namespace| TunDevice::offloading(namespace, name).map_err(failed("make a TUN device"));
         let devices = [device(&namespaces.near)?, device(&namespaces.far)?];
         wire(&namespaces, &[name], plan).map_err(failed("set up the network"))?;
         Ok((namespaces, devices))

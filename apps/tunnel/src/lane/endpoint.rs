@@ -3,7 +3,7 @@
 use super::tuple::Tuple;
 use bytes::Bytes;
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
-use smoltcp::phy::{self, Device, DeviceCapabilities, Medium};
+use smoltcp::phy::{self, Checksum, Device, DeviceCapabilities, Medium, PacketMeta};
 use smoltcp::socket::tcp::{RecvError, Socket, SocketBuffer, State};
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr, Ipv4Address, Ipv6Address};
@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
+use std::num::{NonZeroU16, NonZeroUsize};
 use std::time::Duration;
 
 /// The bytes that wait in either direction of a flow at most, 128 KiB: a round trip to a program of this machine takes far less
@@ -20,6 +21,27 @@ pub(crate) const BUFFER: usize = 128 << 10;
 const TIMEOUT: Duration = Duration::from_secs(180);
 /// The silence after which a program is asked whether it is still there (RFC 9293 §3.8.4).
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
+
+/// The longest packet that is left to the kernel to divide.
+const LONGEST: NonZeroUsize = NonZeroUsize::new(65_535).expect("it is not zero");
+
+/// The work that the kernel behind the device does for packets that leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Offload {
+    /// None: packets leave as they are to arrive.
+    Nothing,
+    /// It computes checksums and divides long segments (TSO).
+    Segments,
+}
+
+/// A packet for the program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Outgoing {
+    /// The packet. With [`Offload::Segments`] it has no checksum.
+    pub(crate) packet: Vec<u8>,
+    /// The bytes that each packet carries into which the kernel is to divide it; `None` if it is not to be divided.
+    pub(crate) piece: Option<NonZeroU16>,
+}
 
 /// The result of reading from the program's stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,10 +84,10 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// The end of the flow `tuple`, which speaks for its destination in packets of at most `mtu` bytes. Nothing was received yet:
-    /// the SYN is to be the first.
-    pub(crate) fn new(tuple: Tuple, mtu: u16) -> Self {
-        let mut packets = Packets { arrived: VecDeque::new(), leaving: VecDeque::new(), mtu: mtu.into() };
+    /// The end of the flow `tuple`, which speaks for its destination in packets of at most [`crate::MTU`] bytes, divided by
+    /// `offload`. Nothing was received yet: the SYN is to be the first.
+    pub(crate) fn new(tuple: Tuple, offload: Offload) -> Self {
+        let mut packets = Packets::new(offload);
         let interface = interface(tuple.destination.ip(), &mut packets);
         let buffer = || SocketBuffer::new(vec![0; BUFFER]);
         let mut socket = Socket::new(buffer(), buffer());
@@ -80,16 +102,16 @@ impl Endpoint {
     }
 
     /// The answer to the SYN of a flow that is refused: a reset, unless the packet is none that may be answered.
-    pub(crate) fn refuse(tuple: Tuple, syn: Vec<u8>) -> Option<Vec<u8>> {
-        let mut packets =
-            Packets { arrived: VecDeque::from([syn]), leaving: VecDeque::new(), mtu: crate::MTU.into() };
+    pub(crate) fn refuse(tuple: Tuple, syn: Vec<u8>, offload: Offload) -> Option<Outgoing> {
+        let mut packets = Packets::new(offload);
+        packets.arrived.push_back(syn);
         let mut interface = interface(tuple.destination.ip(), &mut packets);
         // RFC 9293 §3.10.7.1: nobody listens.
         interface.poll(Instant::ZERO, &mut packets, &mut SocketSet::new(Vec::new()));
         packets.leaving.pop_front()
     }
 
-    /// Takes a segment of the program, which [`Self::poll`] looks at.
+    /// Takes a segment of the program, whose checksum is right, for [`Self::poll`] to look at.
     pub(crate) fn receive(&mut self, packet: Vec<u8>) {
         self.packets.arrived.push_back(packet);
     }
@@ -100,7 +122,7 @@ impl Endpoint {
     }
 
     /// The next packet for the program.
-    pub(crate) fn transmit(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn transmit(&mut self) -> Option<Outgoing> {
         self.packets.leaving.pop_front()
     }
 
@@ -196,8 +218,14 @@ fn instant(now: Duration) -> Instant {
 /// The packets of one flow, both ways.
 struct Packets {
     arrived: VecDeque<Vec<u8>>,
-    leaving: VecDeque<Vec<u8>>,
-    mtu: usize,
+    leaving: VecDeque<Outgoing>,
+    offload: Offload,
+}
+
+impl Packets {
+    fn new(offload: Offload) -> Self {
+        Self { arrived: VecDeque::new(), leaving: VecDeque::new(), offload }
+    }
 }
 
 impl Device for Packets {
@@ -206,17 +234,26 @@ impl Device for Packets {
 
     fn receive(&mut self, _now: Instant) -> Option<(Arrived, Leaving<'_>)> {
         let packet = self.arrived.pop_front()?;
-        Some((Arrived(packet), Leaving(&mut self.leaving)))
+        Some((Arrived(packet), Leaving { packets: &mut self.leaving, piece: None }))
     }
 
     fn transmit(&mut self, _now: Instant) -> Option<Leaving<'_>> {
-        Some(Leaving(&mut self.leaving))
+        Some(Leaving { packets: &mut self.leaving, piece: None })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
         let mut capabilities = DeviceCapabilities::default();
         capabilities.medium = Medium::Ip;
-        capabilities.max_transmission_unit = self.mtu;
+        capabilities.max_transmission_unit = crate::MTU.into();
+        // Those of arriving segments were looked at before: a long one has none.
+        capabilities.checksum.tcp = match self.offload {
+            Offload::Nothing => Checksum::Tx,
+            Offload::Segments => Checksum::None,
+        };
+        // smoltcp 0.14 drops packets of IPv6 that are longer than the MTU, also where it may make them: those leave one by one.
+        if self.offload == Offload::Segments {
+            capabilities.segmentation.tcpv4 = Some(LONGEST);
+        }
         capabilities
     }
 }
@@ -229,14 +266,21 @@ impl phy::RxToken for Arrived {
     }
 }
 
-struct Leaving<'a>(&'a mut VecDeque<Vec<u8>>);
+struct Leaving<'a> {
+    packets: &'a mut VecDeque<Outgoing>,
+    piece: Option<NonZeroU16>,
+}
 
 impl phy::TxToken for Leaving<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, size: usize, fill: F) -> R {
         let mut packet = vec![0; size];
         let filled = fill(&mut packet);
-        self.0.push_back(packet);
+        self.packets.push_back(Outgoing { packet, piece: self.piece });
         filled
+    }
+
+    fn set_meta(&mut self, meta: PacketMeta) {
+        self.piece = meta.segmentation_offload_size;
     }
 }
 

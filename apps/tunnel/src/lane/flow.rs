@@ -1,6 +1,6 @@
 //! One TCP flow on a stream of its own: from the SYN of a program to the last acknowledgement.
 
-use super::endpoint::{Endpoint, Read, Stage};
+use super::endpoint::{Endpoint, Offload, Outgoing, Read, Stage};
 use super::request::{Answer, Opened, Requests};
 use super::tuple::Tuple;
 use crate::importance::StreamImportance;
@@ -10,7 +10,7 @@ use hvq_h3::{Code, Receiving, Sending};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
 use tokio::time::{sleep, timeout};
 
 /// Bytes that are read from a program at a time.
@@ -24,8 +24,22 @@ const GOODBYE: Duration = Duration::from_secs(60);
 /// No timer is due.
 const NEVER: Duration = Duration::from_secs(3600);
 
-/// Hands a packet to the programs behind the tunnel's device.
-pub(crate) type Output = Arc<dyn Fn(&[u8]) + Send + Sync>;
+/// The way to the programs behind the tunnel's device.
+#[derive(Clone)]
+pub(crate) struct Output {
+    /// Hands them a packet.
+    pub(crate) hand: Arc<dyn Fn(Outgoing) + Send + Sync>,
+    /// The work that is left to the device.
+    pub(crate) offload: Offload,
+}
+
+/// A segment of a program that waits, with the room that it takes.
+pub(crate) struct Waiting {
+    /// Its bytes.
+    pub(crate) packet: Vec<u8>,
+    /// Free again with the segment.
+    pub(crate) _room: OwnedSemaphorePermit,
+}
 
 /// The end of a flow.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,7 +55,7 @@ pub(crate) enum Outcome {
 pub(crate) async fn run(
     tuple: Tuple,
     syn: Vec<u8>,
-    mut segments: mpsc::Receiver<Vec<u8>>,
+    mut segments: mpsc::Receiver<Waiting>,
     requests: Arc<Requests>,
     output: Output,
 ) -> Outcome {
@@ -51,13 +65,13 @@ pub(crate) async fn run(
     };
     match answer {
         Answer::Open(opened) => {
-            let mut endpoint = Endpoint::new(tuple, crate::MTU);
+            let mut endpoint = Endpoint::new(tuple, output.offload);
             endpoint.receive(syn);
             Flow::new(endpoint, output).carry(segments, *opened, &requests).await;
         }
         Answer::Refused => {
-            if let Some(reset) = Endpoint::refuse(tuple, syn) {
-                output(&reset);
+            if let Some(reset) = Endpoint::refuse(tuple, syn, output.offload) {
+                (output.hand)(reset);
             }
         }
         Answer::NoRoom => return Outcome::Unplaced(syn),
@@ -68,9 +82,9 @@ pub(crate) async fn run(
 }
 
 /// Waits until the program gives up before it was answered. It repeats its SYN meanwhile.
-async fn given_up(segments: &mut mpsc::Receiver<Vec<u8>>) {
+async fn given_up(segments: &mut mpsc::Receiver<Waiting>) {
     while let Some(segment) = segments.recv().await {
-        let header = Header::read(&segment);
+        let header = Header::read(&segment.packet);
         if header.and_then(|header| Tuple::of(&header)).is_some_and(|(_, flags)| flags.ends()) {
             return;
         }
@@ -125,7 +139,7 @@ impl Flow {
     }
 
     /// Carries bytes both ways until both ends are done, or one breaks off.
-    async fn carry(self, mut segments: mpsc::Receiver<Vec<u8>>, opened: Opened, requests: &Requests) {
+    async fn carry(self, mut segments: mpsc::Receiver<Waiting>, opened: Opened, requests: &Requests) {
         let Opened { mut sending, mut receiving } = opened;
         // The program hears that its connection is accepted.
         self.exchange_once();
@@ -159,7 +173,7 @@ impl Flow {
     }
 
     /// Exchanges segments with the program for as long as `goes_on` says so of its connection.
-    async fn exchange(&self, segments: &mut mpsc::Receiver<Vec<u8>>, goes_on: fn(Stage) -> bool) {
+    async fn exchange(&self, segments: &mut mpsc::Receiver<Waiting>, goes_on: fn(Stage) -> bool) {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
             let (stage, deadline) = self.exchange_once();
@@ -174,7 +188,7 @@ impl Flow {
                         return;
                     }
                     let mut endpoint = self.endpoint();
-                    batch.drain(..).for_each(|segment| endpoint.receive(segment));
+                    batch.drain(..).for_each(|segment| endpoint.receive(segment.packet));
                 }
                 () = self.changed.notified() => {}
                 () = sleep(deadline) => {}
@@ -188,13 +202,13 @@ impl Flow {
         let mut endpoint = self.endpoint();
         endpoint.poll(now);
         while let Some(packet) = endpoint.transmit() {
-            (self.output)(&packet);
+            (self.output.hand)(packet);
         }
         (endpoint.stage(), endpoint.deadline(now).unwrap_or(NEVER))
     }
 
     /// Waits until the program has all bytes, and answers what comes again for a while.
-    async fn say_goodbye(&self, segments: &mut mpsc::Receiver<Vec<u8>>) {
+    async fn say_goodbye(&self, segments: &mut mpsc::Receiver<Waiting>) {
         self.exchange(segments, is_open).await;
         let _over = timeout(LINGER, self.exchange(segments, |stage| stage != Stage::Over)).await;
     }
@@ -219,6 +233,17 @@ impl Flow {
         }
     }
 
+    /// Writes as much of `data` as there is room for.
+    fn write(&self, data: &mut impl Buf) -> Result<(), Broken> {
+        let written = self.endpoint().write(data.chunk()).ok_or(Broken::Program)?;
+        data.advance(written);
+        // With nothing written this half and the exchange of segments would wake each other without end.
+        if written > 0 {
+            self.changed.notify_one();
+        }
+        Ok(())
+    }
+
     /// Carries what the host sends, as fast as the program takes it.
     async fn downwards(&self, receiving: &mut Receiving, requests: &Requests) -> Result<(), Broken> {
         let mut importance = StreamImportance::default();
@@ -226,17 +251,42 @@ impl Flow {
             if let Some(priority) = importance.moved(data.len(), self.start.elapsed()) {
                 requests.reprioritize(receiving.id(), priority);
             }
+            self.write(&mut data)?;
             while data.has_remaining() {
-                let written = self.endpoint().write(&data).ok_or(Broken::Program)?;
-                data.advance(written);
-                self.changed.notify_one();
-                if data.has_remaining() {
-                    self.writable.notified().await;
-                }
+                self.writable.notified().await;
+                self.write(&mut data)?;
             }
         }
         self.endpoint().finish();
         self.changed.notify_one();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::endpoint::tests::Program;
+    use super::*;
+    use std::task::{Context, Poll, Waker};
+
+    #[test]
+    fn a_program_without_room_is_waited_for_and_not_asked_again_and_again() {
+        let tuple = Tuple {
+            source: "100.64.200.2:40000".parse().unwrap(),
+            destination: "192.0.2.1:443".parse().unwrap(),
+        };
+        let mut program = Program::new(tuple);
+        program.poll(Duration::ZERO);
+        let mut endpoint = Endpoint::new(tuple, Offload::Nothing);
+        program.sent().into_iter().for_each(|syn| endpoint.receive(syn));
+        let flow = Flow::new(endpoint, Output { hand: Arc::new(|_| {}), offload: Offload::Nothing });
+        flow.exchange_once();
+        // It has not acknowledged our SYN: nothing can be written to it yet.
+        let mut data = &b"answer"[..];
+        assert_eq!(flow.write(&mut data), Ok(()));
+        assert_eq!(data.len(), 6);
+        let mut changed = pin!(flow.changed.notified());
+        let woken = changed.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(woken, Poll::Pending, "the exchange would ask for more at once, without end");
     }
 }

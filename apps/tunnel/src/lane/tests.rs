@@ -81,7 +81,8 @@ impl Place {
         let http = Arc::new(Http::new(client.unwrap(), settings).await.unwrap());
         tasks.spawn(http.watch());
         let (packet, packets) = mpsc::unbounded_channel();
-        let output: Output = Arc::new(move |bytes: &[u8]| drop(packet.send(bytes.to_vec())));
+        let hand = move |outgoing: Outgoing| drop(packet.send(outgoing.packet));
+        let output = Output { hand: Arc::new(hand), offload: Offload::Nothing };
         let requests = Requests::new(http, Some("Bearer t".parse().unwrap()));
         let lane = Lane::new(vec![Prefix::only(INSIDE.into())], requests, output);
         Self { lane, packets, unplaced: Vec::new(), start: Instant::now(), _kept: (dialing, listener, tasks) }
@@ -275,7 +276,7 @@ async fn a_flood_of_openings_and_addresses_of_others_get_no_flow() {
     for source in 1..=10_000 {
         let mut program = Place::program(source, 1);
         program.poll(Duration::ZERO);
-        let syn = program.sent().pop_front().unwrap();
+        let syn = program.sent().remove(0);
         taken += usize::from(place.lane.take(&syn, &Header::read(&syn).unwrap()));
     }
     assert_eq!((taken, place.lane.flows()), (MOST_FLOWS, MOST_FLOWS));
@@ -283,7 +284,7 @@ async fn a_flood_of_openings_and_addresses_of_others_get_no_flow() {
     let tuple = Tuple { source: ([10, 9, 8, 7], 40_000).into(), destination: (HOST, 80).into() };
     let mut spoofing = Program::new(tuple);
     spoofing.poll(Duration::ZERO);
-    let syn = spoofing.sent().pop_front().unwrap();
+    let syn = spoofing.sent().remove(0);
     assert!(!place.lane.take(&syn, &Header::read(&syn).unwrap()) && place.lane.flows() == 0);
 }
 
@@ -292,9 +293,23 @@ async fn a_flow_for_which_the_server_has_no_room_goes_as_packets() {
     let mut place = Place::new(0).await;
     let mut program = Place::program(40_000, 80);
     program.poll(Duration::ZERO);
-    let syn = program.sent().pop_front().unwrap();
+    let syn = program.sent().remove(0);
     let header = Header::read(&syn).unwrap();
     assert!(place.lane.take(&syn, &header));
     assert_eq!(timeout(LIMIT, place.lane.ended()).await.unwrap().as_ref(), Some(&syn));
     assert!(!place.lane.take(&syn, &header), "for good");
+}
+
+#[test]
+fn segments_that_wait_take_no_more_room_than_windows_need() {
+    // K19: a segment may be as long as 64 KiB, and a program need not care for windows.
+    let (segments, mut waiting) = mpsc::channel(QUEUE);
+    let queue = Queue { segments, room: Arc::new(Semaphore::new(ROOM)) };
+    let tuple = Tuple { source: (INSIDE, 1).into(), destination: (HOST, 2).into() };
+    let long = vec![0; 65_000];
+    (0..QUEUE).for_each(|_| queue.push(tuple, &long));
+    let held = std::iter::from_fn(|| waiting.try_recv().ok()).count();
+    assert_eq!(held, ROOM / long.len());
+    queue.push(tuple, &long);
+    assert!(waiting.try_recv().is_ok(), "there is room again");
 }

@@ -98,9 +98,10 @@ pub(super) async fn run(
         return Err(Failure::new(Exit::Runtime, text));
     }
     apply(journal, plan::guard(client, &facts))?;
-    let device = TunDevice::new(&Namespace::current()?, &client.device).or_fail(Exit::Runtime, || {
-        format!("cannot make the device {} (this needs root, or the capability NET_ADMIN)", client.device)
-    })?;
+    let device = TunDevice::offloading(&Namespace::current()?, &client.device)
+        .or_fail(Exit::Runtime, || {
+            format!("cannot make the device {} (this needs root, or the capability NET_ADMIN)", client.device)
+        })?;
     let device = Arc::new(AsyncDevice::new(device)?);
     let tunnel = tunnel(client, &facts)?;
     let mut open = tunnel.open(console).await?;

@@ -118,7 +118,7 @@ pub(super) async fn run(
     })?;
     apply(journal, changes(server))?;
     let here = Namespace::current()?;
-    let device = TunDevice::new(&here, &server.device).or_fail(Exit::Runtime, || {
+    let device = TunDevice::offloading(&here, &server.device).or_fail(Exit::Runtime, || {
         format!("cannot make the device {} (this needs root, or the capability NET_ADMIN)", server.device)
     })?;
     let lines = wiring::addresses(&server.device, network, MTU);

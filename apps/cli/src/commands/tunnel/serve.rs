@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &TunnelServeArguments, console: Console) -> Result<
             .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?
             .with_tcp_lane(super::lane(arguments.no_tcp_lane));
     let here = Namespace::current()?;
-    let device = TunDevice::new(&here, &arguments.device).or_fail(Exit::Runtime, || {
+    let device = TunDevice::offloading(&here, &arguments.device).or_fail(Exit::Runtime, || {
         format!("cannot make the device {} (this needs root, or the capability NET_ADMIN)", arguments.device)
     })?;
     let lines = wiring::addresses(&arguments.device, network, MTU);

@@ -27,12 +27,17 @@ impl Program {
     }
 
     /// The packets that it has sent.
-    pub(in crate::lane) fn sent(&mut self) -> VecDeque<Vec<u8>> {
-        std::mem::take(&mut self.packets.leaving)
+    pub(in crate::lane) fn sent(&mut self) -> Vec<Vec<u8>> {
+        self.packets.leaving.drain(..).map(|outgoing| outgoing.packet).collect()
     }
 
     pub(in crate::lane) fn new(tuple: Tuple) -> Self {
-        let mut packets = Packets { arrived: VecDeque::new(), leaving: VecDeque::new(), mtu: 1360 };
+        Self::behind(tuple, Offload::Nothing)
+    }
+
+    /// A program behind a device that works as `offload` says.
+    fn behind(tuple: Tuple, offload: Offload) -> Self {
+        let mut packets = Packets::new(offload);
         let mut interface = interface(tuple.source.ip(), &mut packets);
         let buffer = || SocketBuffer::new(vec![0; 256 << 10]);
         let mut socket = Socket::new(buffer(), buffer());
@@ -55,15 +60,22 @@ impl Program {
 /// A program and the endpoint of its flow.
 struct Pair {
     now: Duration,
+    /// The longest packet that the endpoint sent.
+    longest: usize,
     program: Program,
     endpoint: Endpoint,
 }
 
 impl Pair {
     fn new(six: bool) -> Self {
+        Self::behind(six, Offload::Nothing)
+    }
+
+    fn behind(six: bool, offload: Offload) -> Self {
         let tuple = tuple(six);
+        let program = Program::behind(tuple, offload);
         let mut pair =
-            Self { now: Duration::ZERO, program: Program::new(tuple), endpoint: Endpoint::new(tuple, 1360) };
+            Self { now: Duration::ZERO, longest: 0, program, endpoint: Endpoint::new(tuple, offload) };
         pair.step();
         assert_eq!(pair.program.socket().state(), State::Established);
         pair
@@ -85,8 +97,11 @@ impl Pair {
             let mut moved = !sent.is_empty();
             sent.into_iter().for_each(|packet| self.endpoint.receive(packet));
             self.endpoint.poll(self.now);
-            while let Some(packet) = self.endpoint.transmit() {
-                assert!(packet.len() <= 1360);
+            while let Some(Outgoing { packet, piece }) = self.endpoint.transmit() {
+                let headers = if packet[0] >> 4 == 6 { 60 } else { 40 };
+                let carried = piece.map_or(packet.len() - headers, |piece| piece.get().into());
+                assert!(headers + carried <= 1360, "{piece:?}");
+                self.longest = self.longest.max(packet.len());
                 self.program.packets.arrived.push_back(packet);
                 moved = true;
             }
@@ -99,8 +114,9 @@ impl Pair {
 
 #[test]
 fn bytes_go_both_ways_in_order_and_no_more_wait_than_the_buffers_hold() {
-    for six in [false, true] {
-        let mut pair = Pair::new(six);
+    let offloads = [Offload::Nothing, Offload::Segments];
+    for (six, offload) in [false, true].into_iter().flat_map(|six| offloads.map(|offload| (six, offload))) {
+        let mut pair = Pair::behind(six, offload);
         let body: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
         let (mut sent, mut received) = (0, Vec::new());
         while received.len() < body.len() {
@@ -126,6 +142,7 @@ fn bytes_go_both_ways_in_order_and_no_more_wait_than_the_buffers_hold() {
             }
         }
         assert!(received == body, "down");
+        assert_eq!(pair.longest > 1360, offload == Offload::Segments && !six, "{}", pair.longest);
     }
 }
 
@@ -181,8 +198,8 @@ fn a_flow_that_is_refused_is_answered_with_a_reset_to_its_syn() {
         let tuple = tuple(six);
         let mut program = Program::new(tuple);
         program.poll(Duration::ZERO);
-        let syn = program.packets.leaving.pop_front().unwrap();
-        let reset = Endpoint::refuse(tuple, syn).unwrap();
+        let syn = program.sent().remove(0);
+        let reset = Endpoint::refuse(tuple, syn, Offload::Nothing).unwrap().packet;
         let (back, flags) = Tuple::of(&Header::read(&reset).unwrap()).unwrap();
         assert_eq!((back.source, back.destination), (tuple.destination, tuple.source));
         assert!(flags.ends() && flags.acknowledges());
@@ -209,7 +226,7 @@ fn a_program_that_is_gone_is_noticed() {
 
 #[test]
 fn packets_that_are_no_syn_of_the_flow_make_no_connection() {
-    let mut endpoint = Endpoint::new(tuple(false), 1360);
+    let mut endpoint = Endpoint::new(tuple(false), Offload::Nothing);
     for packet in [Vec::new(), vec![0x45], vec![0x45; 40], vec![0xff; 1500], vec![0x60; 60]] {
         endpoint.receive(packet);
         endpoint.poll(Duration::from_millis(1));
