@@ -62,7 +62,7 @@ failover: prepare-chaos ## fail one of two links in network namespaces a hundred
 	@cargo build --release -p hvq-cli
 	@"$(TARGET)/release/hvq" lab failover $(or $(ARGS),--write docs/results/failover.md --figure data/failover.svg)
 
-tunnel: prepare-tunnel ## measure one flow and eight in a tunnel over two links in network namespaces, put the tables into docs/results
+tunnel: prepare-tunnel ## measure a tunnel over two links beside kernel MPTCP and WireGuard in network namespaces, put tables and drawings into docs/results
 	@echo "tunnel: building (a few minutes the first time), then about half an hour"
 	@cargo build --release -p hvq-cli
 	@scripts/tunnel.py "$(TARGET)/release/hvq" --write docs/results/tunnel.md $(ARGS)
