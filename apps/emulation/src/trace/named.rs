@@ -26,16 +26,18 @@ pub enum TraceName {
     LowBandDriving,
 }
 
-/// The CSV files of a named trace.
+/// The data of a named trace.
 struct Files {
-    delay: &'static str,
+    /// Packed by the build script.
+    delay: &'static [u8],
+    /// CSV.
     rate: &'static str,
 }
 
 macro_rules! files {
     ($($name:literal),*) => {
         [$(Files {
-            delay: include_str!(concat!("../../../../data/traces/synth/", $name, ".rtt.csv")),
+            delay: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".rtt")),
             rate: include_str!(concat!("../../../../data/traces/bw/", $name, ".bw.csv")),
         }),*]
     };
@@ -78,11 +80,8 @@ impl TraceName {
     /// Round-trip times: 600 s, one every 15 ms.
     pub fn delay(self) -> Arc<DelayTrace> {
         static PARSED: [OnceLock<Arc<DelayTrace>>; 6] = [const { OnceLock::new() }; 6];
-        let parse = || {
-            let trace = DelayTrace::parse(self.label(), FILES[self as usize].delay);
-            Arc::new(trace.expect("the traces compiled in are well-formed, as a test shows"))
-        };
-        PARSED[self as usize].get_or_init(parse).clone()
+        let unpack = || Arc::new(DelayTrace::unpack(FILES[self as usize].delay));
+        PARSED[self as usize].get_or_init(unpack).clone()
     }
 
     /// Rates: 600 s, one a second.
@@ -120,6 +119,15 @@ mod tests {
     use crate::channel::Direction;
     use crate::trace::TraceEnd;
     use std::time::Duration;
+
+    #[test]
+    fn packed_delays_are_those_of_the_files() {
+        for name in TraceName::ALL {
+            let file = format!("{}/../../data/traces/synth/{name}.rtt.csv", env!("CARGO_MANIFEST_DIR"));
+            let text = std::fs::read_to_string(&file).unwrap();
+            assert!(*name.delay() == DelayTrace::parse(&file, &text).unwrap(), "{name}");
+        }
+    }
 
     #[test]
     fn every_named_trace_loads_and_has_the_mean_of_table_1() {
