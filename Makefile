@@ -4,6 +4,8 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# Everything that there is, hvq video with libvpx, too.
+ALL := --workspace --features hvq-cli/video
 NESTED := $(wildcard interop/Cargo.toml bench/Cargo.toml mutants/Cargo.toml)
 ARGS ?=
 CONTROLLERS := --rtt 50ms,20ms,100ms --loss 0,0.1%,1% --trace MM-S,MM-D,LB-S,LB-D --write docs/results/controllers.md \
@@ -44,7 +46,7 @@ goals: prepare-base ## hold hvq against the goals about channels as they are: ea
 
 video: prepare-video ## send one video over two emulated channels three ways, put what a viewer sees side by side into video.mp4
 	@echo "video: building (a few minutes the first time)"
-	@cargo build --release -p hvq-cli
+	@cargo build --release -p hvq-cli --features video
 	@scripts/video.sh "$(TARGET)/release/hvq" video.mp4 $(ARGS)
 
 live: prepare-live ## load pages with Chromium, load servers with h2load, run curl and iperf3, all over emulated channels in real time
@@ -71,11 +73,11 @@ test: prepare-test ## format check, lints, documentation and all tests
 	@echo "test 1/4: format"
 	@cargo fmt --all --check
 	@echo "test 2/4: lints"
-	@cargo clippy --workspace --all-targets -- -D warnings
+	@cargo clippy $(ALL) --all-targets -- -D warnings
 	@echo "test 3/4: documentation"
-	@RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+	@RUSTDOCFLAGS="-D warnings" cargo doc $(ALL) --no-deps --quiet
 	@echo "test 4/4: tests"
-	@cargo test --workspace $(ARGS)
+	@cargo test $(ALL) $(ARGS)
 	@echo "test: all passed"
 
 soak: prepare-test ## a million random interactions, or SEEDS of them from FIRST on; SEED=N plays one
@@ -93,8 +95,8 @@ fuzz: prepare-base ## feed every parser, a server and a connection from libFuzze
 
 lint: prepare-test ## format check, lints and documentation only
 	@cargo fmt --all --check
-	@cargo clippy --workspace --all-targets -- -D warnings
-	@RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+	@cargo clippy $(ALL) --all-targets -- -D warnings
+	@RUSTDOCFLAGS="-D warnings" cargo doc $(ALL) --no-deps --quiet
 
 install: prepare-base ## build the C library and install it below PREFIX (/usr/local), with header, pkg-config and CMake files
 	@ffi/install/install.sh "$(PREFIX)"

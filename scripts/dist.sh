@@ -56,7 +56,7 @@ check_size() {
 }
 
 say "building (ten minutes the first time)"
-cargo build --profile dist --quiet -p hvq-cli --no-default-features
+cargo build --profile dist --quiet -p hvq-cli
 check_size
 rm -rf dist/*.deb dist/*.rpm dist/*.tar.gz dist/*-oci.tar dist/*.crate dist/SHA256SUMS
 mkdir -p dist
