@@ -350,6 +350,7 @@ const MIRRORS: &[Mirror] = &[
             ("packets_received", "hvq_path_statistics.packets_received"),
             ("bytes_received", "hvq_path_statistics.bytes_received"),
             ("packets_lost", "hvq_path_statistics.packets_lost"),
+            ("bytes_lost", "- the packets are counted there, and the structure keeps its layout"),
             ("packets_acknowledged", "hvq_path_statistics.packets_acknowledged"),
             ("spurious_losses", "hvq_path_statistics.spurious_losses"),
             ("marked", "hvq_path_statistics.packets_marked"),

@@ -24,6 +24,8 @@ pub struct PathStats {
     pub cwnd: u64,
     /// Packets declared lost.
     pub lost_packets: u64,
+    /// Bytes of packets declared lost.
+    pub lost_bytes: u64,
     /// Packets sent.
     pub sent_packets: u64,
     /// Bytes of the largest UDP payload that is sent.
@@ -53,6 +55,7 @@ impl From<hvq::stats::ConnectionStats> for ConnectionStats {
         for path in &stats.paths {
             all.path.cwnd += path.window as u64;
             all.path.lost_packets += path.counters.packets_lost;
+            all.path.lost_bytes += path.counters.bytes_lost;
             all.path.sent_packets += path.counters.datagrams_sent;
             all.udp_tx.datagrams += path.counters.datagrams_sent;
             all.udp_tx.bytes += path.counters.bytes_sent;

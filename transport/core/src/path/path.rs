@@ -40,6 +40,8 @@ pub struct PathCounters {
     pub bytes_received: u64,
     /// Packets declared lost.
     pub packets_lost: u64,
+    /// Bytes of packets declared lost.
+    pub bytes_lost: u64,
     /// Packets acknowledged.
     pub packets_acknowledged: u64,
     /// Packets declared lost that were acknowledged later.

@@ -147,6 +147,7 @@ impl Path {
     pub fn on_loss(&mut self, lost: &Lost, persistent: Persistence, now: Instant) {
         self.counters.packets_lost += lost.packets.len() as u64;
         for packet in &lost.packets {
+            self.counters.bytes_lost += packet.bytes as u64;
             self.route.ecn.on_lost(packet.ecn);
         }
         let Some(largest_sent_at) = lost.largest_sent_at() else { return };

@@ -86,7 +86,10 @@ fn slow_start_goes_on_after_an_outage_from_a_smaller_window() {
         rounds += 1;
         assert!(rounds < 1000, "it never came back");
     }
-    assert!(network.client(client).stats().paths[0].window < before, "a loss is a loss");
+    let path = network.client(client).stats().paths[0].clone();
+    assert!(path.window < before, "a loss is a loss");
+    let (packets, bytes) = (path.counters.packets_lost, path.counters.bytes_lost);
+    assert!(bytes > packets * 20 && bytes <= packets * 1_500, "{bytes} bytes in {packets} packets");
     // From two datagrams, for two seconds are persistent congestion.
     network.run_for(RTT * 8);
     let after = network.client(client).stats().paths[0].clone();
