@@ -38,7 +38,8 @@ pub struct ReceiveHalf {
     assembler: Assembler,
     window: ReceiveWindow,
     final_size: Option<u64>,
-    abort: Option<Abort>,
+    // Most streams end by their last byte.
+    abort: Option<Box<Abort>>,
     /// The highest offset that had arrived at the last [`Self::review_backlog`].
     reviewed: u64,
     /// The application's knowledge of readable data.
@@ -97,7 +98,7 @@ impl ReceiveHalf {
 
     /// The code with which the peer should stop, if that still matters (RFC 9000 §3.5).
     pub fn wants_stop(&self) -> Option<u64> {
-        match self.abort {
+        match self.aborted() {
             Some(Abort::Stopped(code)) if self.state == ReceiveState::Recv => Some(code),
             _ => None,
         }
@@ -128,7 +129,7 @@ impl ReceiveHalf {
             self.final_size = final_size;
             self.advance(ReceiveEvent::Fin);
         }
-        if let Some(Abort::ResetAt { reliable_size, .. }) = self.abort {
+        if let Some(Abort::ResetAt { reliable_size, .. }) = self.aborted() {
             let promised = reliable_size.saturating_sub(frame.offset);
             frame.data.truncate(usize::try_from(promised).unwrap_or(usize::MAX));
         } else if self.abort.is_some() {
@@ -148,8 +149,13 @@ impl ReceiveHalf {
 
     /// Returns true if nothing is missing of what the peer delivers.
     #[inline]
+    fn aborted(&self) -> Option<Abort> {
+        self.abort.as_deref().copied()
+    }
+
+    #[inline]
     fn has_all(&self) -> bool {
-        match self.abort {
+        match self.aborted() {
             Some(Abort::ResetAt { reliable_size, .. }) => self.assembler.has_all_to(reliable_size),
             _ => self.final_size == Some(self.assembler.total()),
         }
@@ -168,7 +174,7 @@ impl ReceiveHalf {
     /// RESET_STREAM arrived. `room` is what the connection's window has left.
     pub fn on_reset(&mut self, code: u64, final_size: u64, room: u64) -> Result<Arrived, TransportError> {
         let received = self.check(final_size, Some(final_size), room)?;
-        if let Some(Abort::ResetAt { code: earlier, .. }) = self.abort {
+        if let Some(Abort::ResetAt { code: earlier, .. }) = self.aborted() {
             check_code(earlier, code)?;
         }
         if self.state.after(ReceiveEvent::Reset).is_none() {
@@ -180,9 +186,9 @@ impl ReceiveHalf {
         //# its connection-level flow controller.
         self.window.receive(received);
         self.final_size = Some(final_size);
-        match self.abort {
+        match self.aborted() {
             Some(Abort::Stopped(_)) => self.advance(ReceiveEvent::Stopped),
-            _ => self.abort = Some(Abort::Reset(code)),
+            _ => self.abort = Some(Box::new(Abort::Reset(code))),
         }
         Ok(Arrived { received, discarded: self.discard(), outgrown: false })
     }
@@ -191,7 +197,7 @@ impl ReceiveHalf {
     pub fn on_reset_at(&mut self, frame: frame::ResetStreamAt, room: u64) -> Result<Arrived, TransportError> {
         let frame::ResetStreamAt { error: code, final_size, reliable_size, .. } = frame;
         let received = self.check(final_size, Some(final_size), room)?;
-        match self.abort {
+        match self.aborted() {
             Some(Abort::Reset(earlier)) => check_code(earlier, code)?,
             Some(Abort::ResetAt { code: earlier, reliable_size: least }) => {
                 check_code(earlier, code)?;
@@ -209,11 +215,11 @@ impl ReceiveHalf {
         self.window.receive(received);
         self.final_size = Some(final_size);
         self.advance(ReceiveEvent::Fin);
-        if let Some(Abort::Stopped(_)) = self.abort {
+        if let Some(Abort::Stopped(_)) = self.aborted() {
             self.advance(ReceiveEvent::Stopped);
             return Ok(Arrived { received, discarded: self.discard(), outgrown: false });
         }
-        self.abort = Some(Abort::ResetAt { code, reliable_size });
+        self.abort = Some(Box::new(Abort::ResetAt { code, reliable_size }));
         let left = self.assembler.truncate(reliable_size);
         let discarded = (self.window.received() - self.window.consumed()).saturating_sub(left);
         self.window.consume(discarded);
@@ -225,10 +231,10 @@ impl ReceiveHalf {
 
     /// The application does not want the rest. Returns the bytes that count as consumed now.
     pub fn stop(&mut self, code: u64) -> Result<u64, ReadError> {
-        match self.abort {
+        match self.aborted() {
             Some(Abort::Stopped(_)) => return Err(ReadError::Stopped),
             Some(Abort::Reset(_)) => {}
-            Some(Abort::ResetAt { .. }) | None => self.abort = Some(Abort::Stopped(code)),
+            Some(Abort::ResetAt { .. }) | None => self.abort = Some(Box::new(Abort::Stopped(code))),
         }
         self.advance(ReceiveEvent::Stopped);
         Ok(self.discard())
@@ -241,7 +247,7 @@ impl ReceiveHalf {
 
     /// Reads at most `max` bytes for the application.
     pub fn read(&mut self, max: usize) -> Result<ReadOutcome, ReadError> {
-        match self.abort {
+        match self.aborted() {
             Some(Abort::Stopped(_)) => return Err(ReadError::Stopped),
             Some(Abort::Reset(code)) => {
                 self.advance(ReceiveEvent::Told);
@@ -258,7 +264,7 @@ impl ReceiveHalf {
         }
         self.advance(ReceiveEvent::Told);
         if self.state == ReceiveState::DataRead {
-            return match self.abort {
+            return match self.aborted() {
                 Some(Abort::ResetAt { code, .. }) => Err(ReadError::Reset(code)),
                 _ => Ok(ReadOutcome::Finished),
             };
@@ -269,7 +275,7 @@ impl ReceiveHalf {
 
     /// Returns true if [`Self::read`] would say anything but that it is blocked.
     pub fn is_readable(&self) -> bool {
-        match self.abort {
+        match self.aborted() {
             Some(Abort::Stopped(_)) => false,
             Some(Abort::Reset(_)) => self.state == ReceiveState::ResetRecvd,
             Some(Abort::ResetAt { .. }) | None => {

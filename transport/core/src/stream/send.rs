@@ -79,7 +79,8 @@ pub struct SendHalf {
     messages: MessageEnds,
     /// The end, once the application finished the stream.
     final_size: Option<u64>,
-    reset: Option<Reset>,
+    // Most streams are never reset.
+    reset: Option<Box<Reset>>,
     /// True if the peer has the frame that resets the stream.
     reset_arrived: bool,
     blocked_at: Option<u64>,
@@ -194,7 +195,7 @@ impl SendHalf {
     /// Abandons the stream, but for the bytes that are promised; whether a frame that resets it is to be sent.
     pub fn reset(&mut self, reset: Reset) -> bool {
         let reliable_size = reset.reliable_size.min(self.data.end());
-        let reset = match self.reset {
+        let reset = match self.asked_reset() {
             // Draft-ietf-quic-reliable-stream-reset §5.2: the reliable size is never raised.
             Some(earlier) if reliable_size >= earlier.reliable_size => return false,
             //= https://www.rfc-editor.org/rfc/rfc9000#section-13.3
@@ -206,7 +207,7 @@ impl SendHalf {
         let event = if reliable_size > 0 { SendEvent::ResetAt } else { SendEvent::Reset };
         let Some(state) = self.state.after(event) else { return false };
         self.state = state;
-        self.reset = Some(reset);
+        self.reset = Some(Box::new(reset));
         self.reset_arrived = false;
         self.final_size = None;
         if reliable_size > 0 {
@@ -222,7 +223,12 @@ impl SendHalf {
 
     /// The peer does not support what a reset promised: it is an ordinary one now. Returns true if that is to be sent.
     pub fn promise_nothing(&mut self) -> bool {
-        self.reset.is_some_and(|reset| self.reset(Reset { reliable_size: 0, ..reset }))
+        self.asked_reset().is_some_and(|reset| self.reset(Reset { reliable_size: 0, ..reset }))
+    }
+
+    #[inline]
+    fn asked_reset(&self) -> Option<Reset> {
+        self.reset.as_deref().copied()
     }
 
     /// Returns true if the stream was reset.
@@ -232,13 +238,13 @@ impl SendHalf {
 
     /// The bytes that the peer gets although the stream was reset.
     pub fn reliable_size(&self) -> u64 {
-        self.reset.map_or(0, |reset| reset.reliable_size)
+        self.asked_reset().map_or(0, |reset| reset.reliable_size)
     }
 
     /// Returns true if the stream was reset and promised nothing.
     #[inline]
     fn is_abandoned(&self) -> bool {
-        self.reset.is_some_and(|reset| reset.reliable_size == 0)
+        self.asked_reset().is_some_and(|reset| reset.reliable_size == 0)
     }
 
     /// All that was written is of no use any more.
@@ -249,13 +255,13 @@ impl SendHalf {
 
     /// The code with which the peer stopped it, if it did (RFC 9000 §3.5).
     pub fn stopped(&self) -> Option<u64> {
-        self.reset.filter(|reset| reset.by == ResetBy::Peer).map(|reset| reset.code)
+        self.asked_reset().filter(|reset| reset.by == ResetBy::Peer).map(|reset| reset.code)
     }
 
     /// The frame that resets the stream, if the peer does not have it yet. Its final size counts for flow control, so that
     /// it waits until what it promises was sent (draft-ietf-quic-reliable-stream-reset §4).
     pub fn reset_to_send(&self) -> Option<ResetToSend> {
-        let Reset { code, reliable_size, .. } = self.reset.filter(|_| !self.state.is_terminal())?;
+        let Reset { code, reliable_size, .. } = self.asked_reset().filter(|_| !self.state.is_terminal())?;
         let is_due = !self.reset_arrived && self.outstanding.fresh_from() >= reliable_size;
         is_due.then_some(ResetToSend { code, final_size: self.credit.used(), reliable_size })
     }
@@ -390,7 +396,7 @@ impl SendHalf {
     /// The frame arrived that resets the stream but for `reliable_size` bytes.
     pub fn on_reset_acknowledged(&mut self, reliable_size: u64) {
         // Draft-ietf-quic-reliable-stream-reset §5.2: the frame with the smallest size has to arrive.
-        if self.reset.is_none_or(|reset| reset.reliable_size != reliable_size) {
+        if self.asked_reset().is_none_or(|reset| reset.reliable_size != reliable_size) {
             return;
         }
         self.reset_arrived = true;
@@ -401,13 +407,13 @@ impl SendHalf {
     /// Draft-ietf-quic-reliable-stream-reset §5.3: the reset arrived, and with it what it promises.
     fn conclude_reset(&mut self) {
         let is_kept = |reset: Reset| self.outstanding.acknowledged_to() >= reset.reliable_size;
-        if self.reset_arrived && self.reset.is_some_and(is_kept) {
+        if self.reset_arrived && self.asked_reset().is_some_and(is_kept) {
             self.advance(SendEvent::AllAcknowledged);
         }
     }
 
     fn check_open(&self) -> Result<(), WriteError> {
-        match (self.reset, self.final_size) {
+        match (self.asked_reset(), self.final_size) {
             (Some(Reset { code, by: ResetBy::Peer, .. }), _) => Err(WriteError::Stopped(code)),
             //= https://www.rfc-editor.org/rfc/rfc9000#section-4.5
             //= reason=(None, Some(_)) => Err(WriteError::Finished),

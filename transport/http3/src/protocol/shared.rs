@@ -308,10 +308,16 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
     let ended = poll_fn(|context| poll_streams(&shared, &mut streams, &mut seen, context));
     let violation = match shared.web_transport() {
         None => ended.await,
-        Some(web_transport) => tokio::select! {
-            violation = ended => violation,
-            () = web_transport.carry_datagrams() => None,
-        },
+        // Apart, so that connections without sessions have no room for it.
+        Some(web_transport) => {
+            Box::pin(async {
+                tokio::select! {
+                    violation = ended => violation,
+                    () = web_transport.carry_datagrams() => None,
+                }
+            })
+            .await
+        }
     };
     if let Some(violation) = violation {
         shared.close(violation);
@@ -323,7 +329,8 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
 struct PeerStreams {
     unidirectional: Vec<(RecvStream, Uni)>,
     /// Those of a server, which are for WebTransport sessions.
-    bidirectional: Unsorted,
+    // No server has any.
+    bidirectional: Option<Box<Unsorted>>,
 }
 
 /// Ready with what ends the connection, or with nothing once it has ended.
@@ -381,11 +388,11 @@ fn poll_streams(
 }
 
 /// Returns true if a server opened a stream as if for a request. Those of WebTransport sessions are handed to them.
-fn has_request(shared: &Shared, unsorted: &mut Unsorted, context: &mut Context<'_>) -> bool {
+fn has_request(shared: &Shared, unsorted: &mut Option<Box<Unsorted>>, context: &mut Context<'_>) -> bool {
     if shared.web_transport().is_none() {
         return matches!(shared.connection.poll_accept_bi(context), Poll::Ready(Ok(_)));
     }
-    matches!(unsorted.poll_request(shared, context), Poll::Ready(Ok(_)))
+    matches!(unsorted.get_or_insert_default().poll_request(shared, context), Poll::Ready(Ok(_)))
 }
 
 /// Ready when the stream is of no more interest here: with the session that it belongs to, if it does.
