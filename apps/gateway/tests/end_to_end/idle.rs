@@ -14,7 +14,7 @@ use tokio::time::sleep;
 /// Clients, unless the environment says how many.
 const CLIENTS: usize = 1_000;
 /// Bytes on the heap that a client may cost which has been idle for a moment: connection, streams and tasks.
-const BOUND: i64 = 23 << 10;
+const BOUND: i64 = (23 << 10) + 128;
 /// Bytes that may stay of a client that is gone: buffers that the next ones take, however many come and go.
 const REST: i64 = 512;
 /// Times that clients come and go.
