@@ -9,6 +9,7 @@ mod client;
 mod early_data;
 mod foreign;
 mod post_handshake;
+mod provided;
 mod selection;
 mod server;
 mod server_names;
@@ -16,12 +17,12 @@ mod store;
 mod tickets;
 mod verifier;
 
-pub use crate::crypto::keys::Secret;
 pub use alert::alert_name;
 pub use certificate::CertificateHolder;
 pub use client::{ClientTls, ClientTlsBuilder, NameCheck, Verify};
 pub use early_data::{EarlyData, EarlyDataState};
 pub use foreign::keep_session;
+pub use provided::{Session, TlsSession};
 pub use server::{Identity, ServerCredential, ServerTls, ServerTlsBuilder};
 pub use server_names::ServerNames;
 pub use store::{SessionStore, SessionTicket};
@@ -29,7 +30,7 @@ pub use tickets::TicketKeys;
 pub use verifier::{CertificateVerdict, Presented, Verifier};
 
 use crate::Role;
-use crate::crypto::keys::Suite;
+use crate::crypto::keys::{Secret, Suite};
 use crate::error::{ErrorCode, TransportError};
 use crate::wire::level::Level;
 use crate::wire::version::Version;
@@ -164,8 +165,8 @@ pub(crate) enum Retention {
     Connection,
 }
 
-/// One TLS handshake, and what comes after it.
-pub struct Session {
+/// One TLS handshake of BoringSSL, and what comes after it.
+pub(crate) struct BoringSession {
     ssl: Ssl,
     post_handshake_bytes: usize,
     messages: post_handshake::PostHandshakeMessages,
@@ -174,22 +175,27 @@ pub struct Session {
     failure: Option<TransportError>,
 }
 
-impl Session {
+impl BoringSession {
     /// A client's session with the server of this name: a host name, which is also sent (RFC 6066 §3), or an IP address.
-    pub fn client(
+    fn client(
         tls: &ClientTls,
+        context: &SslContextRef,
         server_name: &str,
         transport_parameters: &[u8],
     ) -> Result<Self, TlsConfigError> {
-        let mut session = Self::new(tls.context(), Role::Client, transport_parameters)?;
+        let mut session = Self::new(context, Role::Client, transport_parameters)?;
         tls.expect_name(&mut session.ssl, server_name)?;
         session.state().tickets = tls.sessions().map(|_| Default::default());
         Ok(session)
     }
 
     /// A server's session.
-    pub fn server(tls: &ServerTls, transport_parameters: &[u8]) -> Result<Self, TlsConfigError> {
-        let mut session = Self::new(tls.context(), Role::Server, transport_parameters)?;
+    fn server(
+        tls: &ServerTls,
+        context: &SslContextRef,
+        transport_parameters: &[u8],
+    ) -> Result<Self, TlsConfigError> {
+        let mut session = Self::new(context, Role::Server, transport_parameters)?;
         tls.prepare(&mut session.ssl)?;
         session.retention = tls.retention();
         Ok(session)
@@ -234,7 +240,7 @@ impl Session {
     }
 
     /// Replaces the transport parameters of a server that has not answered yet.
-    pub fn set_transport_parameters(&mut self, parameters: &[u8]) -> Result<(), TlsConfigError> {
+    fn set_transport_parameters(&mut self, parameters: &[u8]) -> Result<(), TlsConfigError> {
         // SAFETY: `ssl` is valid, and BoringSSL copies the parameters before it returns.
         let result = unsafe {
             ffi::SSL_set_quic_transport_params(self.ssl.as_ptr(), parameters.as_ptr(), parameters.len())
@@ -243,26 +249,26 @@ impl Session {
     }
 
     /// Has a server issue and accept session tickets of `version` only (RFC 9369 §5). To be called before it answers.
-    pub fn bind_tickets(&mut self, version: Version) -> Result<(), TlsConfigError> {
+    fn bind_tickets(&mut self, version: Version) -> Result<(), TlsConfigError> {
         bind_tickets(&mut self.ssl, &version.0.to_be_bytes())
     }
 
     /// Has a client offer to resume the session of `ticket`. To be called before [`Session::start`].
-    pub fn resume(&mut self, ticket: &Ticket) -> Result<(), TlsConfigError> {
+    fn resume(&mut self, ticket: &Ticket) -> Result<(), TlsConfigError> {
         let session = SslSession::from_der(&ticket.0).map_err(|_| TlsConfigError::Ticket)?;
         // SAFETY: a session read from its bytes belongs to no other context.
         unsafe { self.ssl.set_session(&session) }.map_err(|_| TlsConfigError::Ticket)
     }
 
     /// Begins a client's handshake: the ClientHello is the first output. Later on, goes on where a verifier had it wait.
-    pub fn start(&mut self) -> Result<(), TransportError> {
+    fn start(&mut self) -> Result<(), TransportError> {
         self.advance()
     }
 
     /// Takes in the next CRYPTO bytes of `level` and drives the handshake with them.
     ///
     /// TLS alerts come back as CRYPTO_ERROR codes with a reason that people can read (RFC 9001 §4.8).
-    pub fn provide(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError> {
+    fn provide(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
@@ -304,23 +310,23 @@ impl Session {
     }
 
     /// The next thing that TLS wants done.
-    pub fn poll(&mut self) -> Option<SessionOutput> {
+    fn poll(&mut self) -> Option<SessionOutput> {
         self.state().outputs.pop_front()
     }
 
     /// Frees room that only the handshake needed.
-    pub fn settle(&mut self) {
+    fn settle(&mut self) {
         self.state().outputs.shrink_to_fit();
     }
 
     /// Returns true if the handshake is not complete yet (RFC 9001 §4.1.1).
-    pub fn is_handshaking(&self) -> bool {
+    fn is_handshaking(&self) -> bool {
         !self.ssl.is_init_finished()
     }
 
     /// The peer's transport parameters as it encoded them, once they arrived: not authenticated before the handshake is
     /// complete (RFC 9001 §8.2). Empty ones count as none.
-    pub fn peer_transport_parameters(&self) -> Option<Vec<u8>> {
+    fn peer_transport_parameters(&self) -> Option<Vec<u8>> {
         let (mut bytes, mut length) = (std::ptr::null(), 0);
         // SAFETY: `ssl` is valid, and both places are written before they are read.
         unsafe { ffi::SSL_get_peer_quic_transport_params(self.ssl.as_ptr(), &mut bytes, &mut length) };
@@ -332,27 +338,27 @@ impl Session {
     }
 
     /// The application protocol agreed on (RFC 7301).
-    pub fn alpn(&self) -> Option<Vec<u8>> {
+    fn alpn(&self) -> Option<Vec<u8>> {
         self.ssl.selected_alpn_protocol().map(<[u8]>::to_vec)
     }
 
     /// The host name that the client asked for (RFC 6066 §3).
-    pub fn server_name(&self) -> Option<String> {
+    fn server_name(&self) -> Option<String> {
         self.ssl.servername(NameType::HOST_NAME).map(str::to_owned)
     }
 
     /// The peer's certificates, its own first, each in DER.
-    pub fn peer_certificates(&self) -> Vec<Vec<u8>> {
+    fn peer_certificates(&self) -> Vec<Vec<u8>> {
         verifier::certificates(&self.ssl)
     }
 
     /// Returns how long the session is of use.
-    pub(crate) fn retention(&self) -> Retention {
+    fn retention(&self) -> Retention {
         self.retention
     }
 
     /// Fills `out` with keying material (RFC 8446 §7.5).
-    pub fn export_keying_material(
+    fn export_keying_material(
         &self,
         out: &mut [u8],
         label: &[u8],
@@ -374,18 +380,18 @@ impl Session {
     }
 
     /// The cipher suite agreed on.
-    pub fn cipher_suite(&self) -> Option<Suite> {
+    fn cipher_suite(&self) -> Option<Suite> {
         self.ssl.current_cipher().and_then(|cipher| Suite::from_code_point(cipher.protocol_id()))
     }
 
     /// Returns true if the handshake resumed an earlier session.
-    pub fn is_resumed(&self) -> bool {
+    fn is_resumed(&self) -> bool {
         self.ssl.session_reused()
     }
 
     /// Takes the session tickets that arrived, at most eight, oldest first; none if the configuration has no store
     /// for them.
-    pub fn take_tickets(&mut self) -> Vec<Ticket> {
+    fn take_tickets(&mut self) -> Vec<Ticket> {
         self.state().tickets.as_mut().map(std::mem::take).unwrap_or_default().into()
     }
 
@@ -443,9 +449,9 @@ impl Session {
     }
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for BoringSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session")
+        f.debug_struct("BoringSession")
             .field("handshaking", &self.is_handshaking())
             .field("suite", &self.cipher_suite())
             .field("failure", &self.failure)

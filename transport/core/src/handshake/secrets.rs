@@ -1,7 +1,6 @@
 //! Secrets of TLS until keys are made of them.
 
-use crate::crypto::keys::Suite;
-use crate::crypto::session::Secret;
+use crate::crypto::keys::{Secret, Suite};
 use crate::wire::level::Level;
 
 /// Secrets that wait for their counterpart: TLS gives out those for reading and for writing at different times.

@@ -2,6 +2,7 @@
 
 use super::callbacks::keep_ticket;
 use super::foreign::{self, Imposed};
+use super::provided::{ClientEngine, TlsSession};
 use super::server::{Identity, identify};
 use super::verifier::{self, Verifier};
 use super::{
@@ -10,7 +11,7 @@ use super::{
 };
 use crate::crypto::keys::Suite;
 use boring::asn1::Asn1Time;
-use boring::ssl::{Ssl, SslContext, SslContextBuilder, SslContextRef, SslSessionCacheMode, SslVerifyMode};
+use boring::ssl::{Ssl, SslContextBuilder, SslSessionCacheMode, SslVerifyMode};
 use boring::x509::verify::X509CheckFlags;
 use boring::x509::{X509, X509Ref, X509VerifyError};
 use std::ffi::c_void;
@@ -50,7 +51,7 @@ pub enum Verify {
 /// A client's TLS configuration. Cheap to clone; one serves many connections.
 #[derive(Clone)]
 pub struct ClientTls {
-    context: SslContext,
+    engine: ClientEngine,
     check: NameCheck,
     alpn: Arc<[Vec<u8>]>,
     sessions: Option<Arc<dyn SessionStore>>,
@@ -92,7 +93,7 @@ impl ClientTls {
         Ok(Self {
             imposed: Some(Imposed::new(alpn)?),
             // SAFETY: the caller says the same.
-            context: unsafe { foreign::adopt(context) },
+            engine: ClientEngine::BoringSsl(unsafe { foreign::adopt(context) }),
             check,
             alpn: alpn.into(),
             sessions: None,
@@ -133,8 +134,24 @@ impl ClientTls {
         &self.alpn
     }
 
-    pub(super) fn context(&self) -> &SslContextRef {
-        &self.context
+    /// A configuration whose sessions `begin` makes: TLS of another library. It is given the server's name and the encoded transport
+    /// parameters, and does all that BoringSSL would: certificates, application protocols, key logs. There is no 0-RTT.
+    pub fn provided<B>(begin: B) -> Self
+    where
+        B: Fn(&str, &[u8]) -> Result<Box<dyn TlsSession>, TlsConfigError> + Send + Sync + 'static,
+    {
+        Self {
+            engine: ClientEngine::Provided(Arc::new(begin)),
+            check: NameCheck::None,
+            alpn: Arc::default(),
+            sessions: None,
+            early_data: EarlyData::Off,
+            imposed: None,
+        }
+    }
+
+    pub(super) fn engine(&self) -> &ClientEngine {
+        &self.engine
     }
 
     /// Has `ssl` ask for `name`, and accept no certificate of another.
@@ -281,7 +298,7 @@ impl ClientTlsBuilder {
             None => trust(&mut context, &self.verify)?,
         };
         Ok(ClientTls {
-            context: context.build(),
+            engine: ClientEngine::BoringSsl(context.build()),
             check,
             alpn: self.alpn.into(),
             sessions: self.sessions,

@@ -1,7 +1,7 @@
 //! 0-RTT in TLS: offering it, accepting it, and refusing what was sent before (RFC 8446 §8, RFC 9001 §4.6).
 
 use super::callbacks::STATE;
-use super::{Session, TlsConfigError, check};
+use super::{BoringSession, TlsConfigError, check};
 use crate::crypto::replay::ReplayGuard;
 use crate::time::Instant;
 use boring::ssl::{ClientHello, ExtensionType, SslRef};
@@ -35,12 +35,12 @@ pub enum EarlyDataState {
     Rejected,
 }
 
-impl Session {
-    /// Has a server accept 0-RTT, each ticket once. To be called before the first [`Session::provide`].
+impl BoringSession {
+    /// Has a server accept 0-RTT, each ticket once. To be called before the first [`BoringSession::provide`].
     ///
     /// `context` stands for the limits that 0-RTT data relies on: tickets that were issued under other ones, or by
     /// another guard's server, do not open 0-RTT (RFC 9001 §4.6.1).
-    pub fn accept_early_data(
+    pub(super) fn accept_early_data(
         &mut self,
         context: &[u8],
         guard: &Arc<ReplayGuard>,
@@ -61,14 +61,14 @@ impl Session {
         })
     }
 
-    /// Has a client send 0-RTT if the ticket that it resumes permits it. To be called before [`Session::start`].
-    pub fn offer_early_data(&mut self) {
+    /// Has a client send 0-RTT if the ticket that it resumes permits it. To be called before [`BoringSession::start`].
+    pub(super) fn offer_early_data(&mut self) {
         // SAFETY: `ssl` is valid.
         unsafe { ffi::SSL_set_early_data_enabled(self.ssl.as_ptr(), 1) };
     }
 
     /// Returns true if the server accepted 0-RTT. On a client only known once the server's flight arrived.
-    pub fn is_early_data_accepted(&self) -> bool {
+    pub(super) fn is_early_data_accepted(&self) -> bool {
         // SAFETY: `ssl` is valid.
         unsafe { ffi::SSL_early_data_accepted(self.ssl.as_ptr()) == 1 }
     }

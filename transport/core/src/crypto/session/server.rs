@@ -2,6 +2,7 @@
 
 use super::client::add_roots;
 use super::foreign::{self, Imposed};
+use super::provided::{ServerEngine, TlsSession};
 use super::selection::{self, Selection};
 use super::server_names::ServerNames;
 use super::tickets::TicketKeys;
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::crypto::keys::Suite;
 use boring::pkey::{PKey, Private};
-use boring::ssl::{AlpnError, Ssl, SslContext, SslContextBuilder, SslContextRef, SslVerifyMode};
+use boring::ssl::{AlpnError, Ssl, SslContextBuilder, SslVerifyMode};
 use boring::x509::X509;
 use boring_sys as ffi;
 use std::ffi::c_void;
@@ -72,7 +73,7 @@ impl From<Identity> for ServerCredential {
 /// A server's TLS configuration. Cheap to clone; one serves many connections.
 #[derive(Clone)]
 pub struct ServerTls {
-    context: SslContext,
+    engine: ServerEngine,
     early_data: EarlyData,
     early_data_context: Vec<u8>,
     retention: Retention,
@@ -108,7 +109,7 @@ impl ServerTls {
         Ok(Self {
             imposed: Some(Imposed::new(&[])?),
             // SAFETY: the caller says the same.
-            context: unsafe { foreign::adopt(context) },
+            engine: ServerEngine::BoringSsl(unsafe { foreign::adopt(context) }),
             early_data: EarlyData::Off,
             early_data_context: Vec::new(),
             names: Arc::default(),
@@ -125,8 +126,24 @@ impl ServerTls {
         self.retention
     }
 
-    pub(super) fn context(&self) -> &SslContextRef {
-        &self.context
+    /// A configuration whose sessions `begin` makes: TLS of another library. It is given the encoded transport parameters, and does all
+    /// that BoringSSL would: certificates, application protocols, key logs. There is no 0-RTT.
+    pub fn provided<B>(begin: B) -> Self
+    where
+        B: Fn(&[u8]) -> Result<Box<dyn TlsSession>, TlsConfigError> + Send + Sync + 'static,
+    {
+        Self {
+            engine: ServerEngine::Provided(Arc::new(begin)),
+            early_data: EarlyData::Off,
+            early_data_context: Vec::new(),
+            retention: Retention::Connection,
+            imposed: None,
+            names: Arc::default(),
+        }
+    }
+
+    pub(super) fn engine(&self) -> &ServerEngine {
+        &self.engine
     }
 
     /// Returns the setting of 0-RTT: tells whether it is accepted.
@@ -267,7 +284,7 @@ impl ServerTlsBuilder {
         let selection = Selection::new(names.clone(), mark, others);
         context.set_select_certificate_callback(move |hello| selection.apply(hello));
         Ok(ServerTls {
-            context: context.build(),
+            engine: ServerEngine::BoringSsl(context.build()),
             early_data: self.early_data,
             early_data_context: self.early_data_context,
             retention: self.retention,

@@ -70,9 +70,9 @@ fn a_staple_comes_with_its_certificate_alone() {
     let server = several.builder().build().unwrap();
     for (name, staple) in [("a.test", None), ("b.test", Some(&b"the answer of a responder"[..]))] {
         let (mut client, mut server) = sessions(&several.client(), &server, name);
-        client.ssl.set_status_type(boring::ssl::StatusType::OCSP).unwrap();
+        client.boring().unwrap().ssl.set_status_type(boring::ssl::StatusType::OCSP).unwrap();
         shake(&mut client, &mut server, 4096).unwrap();
-        assert_eq!(client.ssl.ocsp_status(), staple, "{name}");
+        assert_eq!(client.boring().unwrap().ssl.ocsp_status(), staple, "{name}");
     }
 }
 
