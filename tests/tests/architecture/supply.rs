@@ -20,14 +20,37 @@ pub(crate) fn locks(files: &[File], manifests: &[Manifest]) -> Vec<Finding> {
     let roots = files.iter().filter(|file| is_workspace(file));
     let mut findings: Vec<Finding> = roots.flat_map(|root| lock(root, files, manifests)).collect();
     let policy = table(files.iter().find(|file| file.path == POLICY));
-    let banned = strings(&policy, &["bans", "deny"]);
     if let Some(lock) = files.iter().find(|file| file.path == "Cargo.lock") {
-        let names = packages(&table(Some(lock)));
-        let found =
-            banned.iter().filter(|banned| names.iter().any(|package| text(package, "name") == **banned));
-        findings.extend(found.map(|name| Finding::new(lock, 0, format!("{name} is banned in {POLICY}"))));
+        let found = banned(&policy, &packages(&table(Some(lock))));
+        findings.extend(found.into_iter().map(|problem| Finding::new(lock, 0, problem)));
     }
     findings
+}
+
+/// Problems with packages that the policy bans. Its `wrappers` may depend on one, and nobody else.
+fn banned(policy: &Value, packages: &[Value]) -> Vec<String> {
+    let uses = |package: &Value, name: &str| {
+        let entries = strings(package, &["dependencies"]);
+        entries.iter().any(|entry| entry.split(' ').next() == Some(name))
+    };
+    let bans = policy.get("bans").and_then(|bans| bans.get("deny")).and_then(Value::as_array);
+    let mut problems = Vec::new();
+    for ban in bans.into_iter().flatten() {
+        let name = ban.as_str().unwrap_or_else(|| text(ban, "crate"));
+        let wrappers = strings(ban, &["wrappers"]);
+        if !packages.iter().any(|package| text(package, "name") == name) {
+            continue;
+        }
+        if wrappers.is_empty() {
+            problems.push(format!("{name} is banned in {POLICY}"));
+            continue;
+        }
+        let users =
+            packages.iter().filter(|package| uses(package, name)).map(|package| text(package, "name"));
+        let others = users.filter(|user| !wrappers.iter().any(|wrapper| wrapper == user));
+        problems.extend(others.map(|user| format!("{user} uses {name}, which is banned in {POLICY}")));
+    }
+    problems
 }
 
 fn is_workspace(file: &File) -> bool {
@@ -229,6 +252,9 @@ mod tests {
         assert_eq!(problems(&sample("\"b\"", ""), ""), ["b comes from outside of the repository"]);
         let policy = "[bans]\ndeny = [{ crate = \"b\" }, \"c\"]";
         assert_eq!(problems(&in_step, policy), ["b is banned in deny.toml"]);
+        let wrapped = |by: &str| format!("[bans]\ndeny = [{{ crate = \"b\", wrappers = [\"{by}\"] }}]");
+        assert_eq!(problems(&in_step, &wrapped("a")), [""; 0]);
+        assert_eq!(problems(&in_step, &wrapped("c")), ["a uses b, which is banned in deny.toml"]);
         let alone = [File::sample("deep/Cargo.toml", MANIFEST)];
         assert_eq!(locks(&alone, &manifests(&alone))[0].problem, "there is no Cargo.lock beside it");
     }

@@ -1,34 +1,16 @@
 //! Configurations of endpoints, clients and servers.
 
+use crate::connection_ids::GeneratedIds;
 use crate::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use crate::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::rustls::{self, RootCertStore};
-use crate::{ConfigError, TransportConfig};
+use crate::{ConfigError, ConnectionIdGenerator, TransportConfig};
 use hvq::Verify;
 use hvq::admission::Admission;
-use hvq::config::{Greasing, Migration};
+use hvq::config::{Greasing, Migration, PreferredAddresses};
 use std::fmt;
+use std::net::{SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
-
-/// Connection IDs that are drawn by chance.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RandomConnectionIdGenerator {
-    length: usize,
-}
-
-impl RandomConnectionIdGenerator {
-    /// Connection IDs of `length` bytes, at most 20. Without any, an endpoint has one connection at a time.
-    pub fn new(length: usize) -> Self {
-        Self { length: length.min(20) }
-    }
-}
-
-impl Default for RandomConnectionIdGenerator {
-    /// Connection IDs of 8 bytes.
-    fn default() -> Self {
-        Self::new(8)
-    }
-}
 
 /// The configuration of an endpoint.
 #[derive(Clone, Debug, Default)]
@@ -47,9 +29,11 @@ impl EndpointConfig {
     /// The connection IDs that the endpoint gives out. Default: random ones of 8 bytes.
     pub fn cid_generator<F>(&mut self, factory: F) -> &mut Self
     where
-        F: Fn() -> Box<RandomConnectionIdGenerator> + Send + Sync + 'static,
+        F: Fn() -> Box<dyn ConnectionIdGenerator> + Send + Sync + 'static,
     {
-        self.settings.id_length = factory().length;
+        let generator = factory();
+        self.settings.id_length = generator.cid_len();
+        self.settings.ids = GeneratedIds::of(generator);
         self
     }
 
@@ -126,6 +110,11 @@ impl ClientConfig {
         self
     }
 
+    /// The settings of connections, to be changed by who did not make them.
+    pub fn hvq(&mut self) -> &mut hvq::TransportConfig {
+        Arc::make_mut(&mut self.transport).hvq()
+    }
+
     /// hvq's configuration.
     pub(crate) fn to_hvq(&self, endpoint: &EndpointConfig) -> hvq::ClientConfig {
         hvq::ClientConfig::new(self.crypto.0.clone(), endpoint.apply(&self.transport))
@@ -146,12 +135,13 @@ pub struct ServerConfig {
     /// The TLS of connections.
     pub crypto: Arc<QuicServerConfig>,
     migration: bool,
+    preferred: PreferredAddresses,
 }
 
 impl ServerConfig {
     /// A server with this TLS and the default settings.
     pub fn with_crypto(crypto: Arc<QuicServerConfig>) -> Self {
-        Self { transport: Arc::default(), crypto, migration: true }
+        Self { transport: Arc::default(), crypto, migration: true, preferred: PreferredAddresses::default() }
     }
 
     /// A server with this certificate, those that vouch for it, and the key of the first.
@@ -178,11 +168,31 @@ impl ServerConfig {
         self
     }
 
+    /// The settings of connections, to be changed by who did not make them.
+    pub fn hvq(&mut self) -> &mut hvq::TransportConfig {
+        Arc::make_mut(&mut self.transport).hvq()
+    }
+
+    /// The address that clients over IPv4 are asked to move to (RFC 9000 §9.6). Default: none.
+    pub fn preferred_address_v4(&mut self, address: Option<SocketAddrV4>) -> &mut Self {
+        self.preferred.ipv4 = address;
+        self
+    }
+
+    /// The address that clients over IPv6 are asked to move to. Default: none.
+    pub fn preferred_address_v6(&mut self, address: Option<SocketAddrV6>) -> &mut Self {
+        self.preferred.ipv6 = address;
+        self
+    }
+
     /// hvq's configuration: the application decides about each client.
     pub(crate) fn to_hvq(&self, endpoint: &EndpointConfig) -> hvq::ServerConfig {
         let mut transport = (*endpoint.apply(&self.transport)).clone();
         if !self.migration {
             transport.set_migration(Migration::Refused);
+        }
+        if !self.preferred.is_empty() {
+            transport.set_preferred_addresses(self.preferred);
         }
         let mut config = hvq::ServerConfig::new(self.crypto.0.clone(), Arc::new(transport));
         config.retry = hvq::admission::RetryPolicy::Never;

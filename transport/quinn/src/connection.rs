@@ -23,6 +23,11 @@ impl Connecting {
         Self(connecting)
     }
 
+    /// The connection as hvq has it, before its handshake is complete.
+    pub fn hvq(&self) -> &hvq::Connection {
+        self.0.connection()
+    }
+
     /// The connection at once: a client's with a ticket that permits 0-RTT, and a server's, which sends in its first flight.
     ///
     /// # Errors

@@ -19,6 +19,43 @@ pub mod rustls {
         }
     }
 
+    /// The configuration has no cipher suite of TLS 1.3 that QUIC could use.
+    #[cfg(feature = "rustls")]
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+    #[error("no cipher suite for QUIC's Initial packets is configured")]
+    pub struct NoInitialCipherSuite(());
+
+    #[cfg(feature = "rustls")]
+    impl NoInitialCipherSuite {
+        /// Refuses a provider that lacks TLS_AES_128_GCM_SHA256, the one suite that every end of a connection has (RFC 8446 §9.1).
+        fn unless_in(provider: &::rustls::crypto::CryptoProvider) -> Result<(), Self> {
+            let is_there = provider
+                .cipher_suites
+                .iter()
+                .any(|suite| suite.suite() == ::rustls::CipherSuite::TLS13_AES_128_GCM_SHA256);
+            if is_there { Ok(()) } else { Err(Self(())) }
+        }
+    }
+
+    #[cfg(feature = "rustls")]
+    impl TryFrom<::rustls::ClientConfig> for QuicClientConfig {
+        type Error = NoInitialCipherSuite;
+
+        fn try_from(config: ::rustls::ClientConfig) -> Result<Self, NoInitialCipherSuite> {
+            Arc::new(config).try_into()
+        }
+    }
+
+    #[cfg(feature = "rustls")]
+    impl TryFrom<Arc<::rustls::ClientConfig>> for QuicClientConfig {
+        type Error = NoInitialCipherSuite;
+
+        fn try_from(config: Arc<::rustls::ClientConfig>) -> Result<Self, NoInitialCipherSuite> {
+            NoInitialCipherSuite::unless_in(config.crypto_provider())?;
+            Ok(Self(crate::rustls_session::client(&config)))
+        }
+    }
+
     impl From<ClientTls> for QuicClientConfig {
         fn from(tls: ClientTls) -> Self {
             Self(tls)
@@ -34,6 +71,25 @@ pub mod rustls {
 
         fn try_from(config: crate::rustls::ServerConfig) -> Result<Self, Error> {
             config.build().map(Self)
+        }
+    }
+
+    #[cfg(feature = "rustls")]
+    impl TryFrom<::rustls::ServerConfig> for QuicServerConfig {
+        type Error = NoInitialCipherSuite;
+
+        fn try_from(config: ::rustls::ServerConfig) -> Result<Self, NoInitialCipherSuite> {
+            Arc::new(config).try_into()
+        }
+    }
+
+    #[cfg(feature = "rustls")]
+    impl TryFrom<Arc<::rustls::ServerConfig>> for QuicServerConfig {
+        type Error = NoInitialCipherSuite;
+
+        fn try_from(config: Arc<::rustls::ServerConfig>) -> Result<Self, NoInitialCipherSuite> {
+            NoInitialCipherSuite::unless_in(config.crypto_provider())?;
+            Ok(Self(crate::rustls_session::server(&config)))
         }
     }
 

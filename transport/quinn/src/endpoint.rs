@@ -11,6 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TokioRuntime;
 
+/// The runtime of the caller: tokio's, if it is called in one.
+pub fn default_runtime() -> Option<Arc<TokioRuntime>> {
+    tokio::runtime::Handle::try_current().is_ok().then(|| Arc::new(TokioRuntime))
+}
+
 /// A QUIC endpoint: client, server or both. Clones are handles on the same one.
 #[derive(Clone)]
 pub struct Endpoint {

@@ -4,13 +4,16 @@
 //! `quinn = { package = "hvq-quinn", … }` among its dependencies. Types, methods and errors have quinn's names and shapes; behind
 //! them are [`hvq`]'s, which [`Connection::hvq`] and [`TransportConfig::hvq`] show: paths are opened and watched there.
 //!
-//! TLS is BoringSSL's. The configurations of rustls that quinn takes are therefore shapes of our own in [`rustls`]: certificates and
-//! keys in DER, roots, application protocols, key logs, 0-RTT.
+//! TLS is BoringSSL's, and its configurations are shapes of our own in [`rustls`]: certificates and keys in DER, roots, application
+//! protocols, key logs, 0-RTT. With the feature `rustls`, which is off by default, configurations of the crate rustls are taken as well, and
+//! rustls does their handshakes; 0-RTT is BoringSSL's alone.
 
 #![forbid(unsafe_code)]
 
 mod config;
+pub mod congestion;
 mod connection;
+mod connection_ids;
 pub mod crypto;
 mod endpoint;
 mod error;
@@ -18,14 +21,17 @@ mod ids;
 mod incoming;
 mod recv_stream;
 pub mod rustls;
+#[cfg(feature = "rustls")]
+mod rustls_session;
 mod send_stream;
 mod stats;
 mod transport;
 mod varint;
 
-pub use config::{ClientConfig, EndpointConfig, RandomConnectionIdGenerator, ServerConfig};
+pub use config::{ClientConfig, EndpointConfig, ServerConfig};
 pub use connection::{Connecting, Connection, ZeroRttAccepted};
-pub use endpoint::{Endpoint, TokioRuntime};
+pub use connection_ids::{ConnectionId, ConnectionIdGenerator, RandomConnectionIdGenerator};
+pub use endpoint::{Endpoint, TokioRuntime, default_runtime};
 pub use error::{
     ApplicationClose, ClosedStream, ConfigError, ConnectError, ConnectionClose, ConnectionError, ReadError,
     ReadExactError, ReadToEndError, ResetError, SendDatagramError, StoppedError, TransportError,

@@ -6,6 +6,7 @@ use hvq::{Ending, Priority};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::task::{Context, Poll};
 use tokio::io::AsyncWrite;
 
@@ -22,12 +23,13 @@ pub struct Written {
 #[derive(Debug)]
 pub struct SendStream {
     stream: hvq::SendStream,
-    priority: i32,
+    /// The priority as the program set it.
+    priority: AtomicI32,
 }
 
 impl SendStream {
     pub(crate) fn new(stream: hvq::SendStream) -> Self {
-        Self { stream, priority: 0 }
+        Self { stream, priority: AtomicI32::new(0) }
     }
 
     /// The stream as hvq has it: messages with deadlines, priorities of RFC 9218.
@@ -108,8 +110,8 @@ impl SendStream {
     ///
     /// # Errors
     /// None; quinn's method has some.
-    pub fn set_priority(&mut self, priority: i32) -> Result<(), ClosedStream> {
-        self.priority = priority;
+    pub fn set_priority(&self, priority: i32) -> Result<(), ClosedStream> {
+        self.priority.store(priority, Ordering::Relaxed);
         let urgency = u8::try_from(3_i32.saturating_sub(priority).clamp(0, 7)).unwrap_or(3);
         self.stream.set_priority(Priority { urgency, ..Priority::DEFAULT });
         Ok(())
@@ -120,7 +122,7 @@ impl SendStream {
     /// # Errors
     /// None; quinn's method has some.
     pub fn priority(&self) -> Result<i32, ClosedStream> {
-        Ok(self.priority)
+        Ok(self.priority.load(Ordering::Relaxed))
     }
 
     /// Waits until the peer has all of it (`None`), or has stopped reading (`Some` of its code). The future borrows nothing.

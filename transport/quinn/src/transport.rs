@@ -1,8 +1,8 @@
 //! Settings of connections.
 
+use crate::congestion::ControllerFactory;
 use crate::{VarInt, VarIntBoundsExceeded};
 use hvq::config::{DatagramSizing, SpinBit};
-use hvq::congestion::Congestion;
 use hvq::{Multipath, Policy};
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,9 +174,12 @@ impl TransportConfig {
         self
     }
 
-    /// The congestion control of all paths: one of hvq's, or a factory of the program's. Default: CUBIC.
-    pub fn congestion_controller_factory(&mut self, factory: impl Into<Congestion>) -> &mut Self {
-        self.settings.set_congestion(factory.into());
+    /// The congestion control of all paths: see [`congestion`](crate::congestion). Default: CUBIC.
+    pub fn congestion_controller_factory(
+        &mut self,
+        factory: Arc<dyn ControllerFactory + Send + Sync + 'static>,
+    ) -> &mut Self {
+        self.settings.set_congestion(factory.congestion());
         self
     }
 

@@ -51,6 +51,12 @@ impl From<VarInt> for u64 {
     }
 }
 
+impl From<crate::StreamId> for VarInt {
+    fn from(id: crate::StreamId) -> Self {
+        Self::carried(id.0.0)
+    }
+}
+
 impl From<u8> for VarInt {
     fn from(value: u8) -> Self {
         Self(value.into())
