@@ -16,7 +16,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help platforms dist wheel mutants prove memory admission fresh attacks chaos failover live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak tunnel lint fmt interop quinn runner aioquic bench rules supply-chain fuzz build clean prepare-%
+.PHONY: help platforms dist wheel mutants prove memory admission fresh attacks chaos failover live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak tunnel lint fmt interop quinn moq runner aioquic bench rules supply-chain fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -128,6 +128,11 @@ interop: prepare-interop ## exchange data with other implementations, put the ta
 
 quinn: prepare-base ## run quinn's own examples and tests over hvq-quinn, put the table into docs/results
 	@scripts/quinn.sh $(or $(ARGS),--write docs/results/quinn.md)
+
+moq: prepare-moq ## run moq-relay and moq from their crates over two links of which one dies, put the gaps between frames into docs/results
+	@echo "moq: building (a quarter of an hour the first time), then about five minutes"
+	@cargo build -p hvq-cli
+	@scripts/moq.py "$(TARGET)/debug/hvq" $(or $(ARGS),--write docs/results/moq.md)
 
 runner: prepare-runner ## play the cases of the QUIC interop runner over a relay, put the table into docs/results
 	@scripts/runner.sh $(or $(ARGS),--write docs/results/runner.md)

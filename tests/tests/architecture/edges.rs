@@ -51,8 +51,10 @@ const EDGES: [(&str, &[&str]); 20] = [
     ),
 ];
 
-/// The crates that the nested workspaces may use: what users of the library have, and emulated channels.
-const LIBRARIES: &[&str] = &["hvq-scheduler", "hvq-transport", "hvq-qlog", "hvq", "hvq-h3", "hvq-emulation"];
+/// The crates that the nested workspaces may use: what users of the library have, programs for quinn among them (interop/moq), and emulated
+/// channels.
+const LIBRARIES: &[&str] =
+    &["hvq-scheduler", "hvq-transport", "hvq-qlog", "hvq", "hvq-h3", "hvq-quinn", "hvq-emulation"];
 
 /// Crates outside of the project that may not be used, not even by tests: the core and the lab do no I/O and have no runtime.
 const FOREIGN: [(&str, &[&str]); 2] = [("hvq-transport", RUNTIMES), ("hvq-lab", RUNTIMES)];

@@ -17,8 +17,10 @@ const POLICY: &str = "deny.toml";
 /// may not, and crates in the lock of the
 /// workspace at the root that the policy bans.
 pub(crate) fn locks(files: &[File], manifests: &[Manifest]) -> Vec<Finding> {
-    let roots = files.iter().filter(|file| is_workspace(file));
-    let mut findings: Vec<Finding> = roots.flat_map(|root| lock(root, files, manifests)).collect();
+    let roots: Vec<&File> = files.iter().filter(|file| is_workspace(file)).collect();
+    let folders: Vec<&str> = roots.iter().map(|root| folder(&root.path)).collect();
+    let mut findings: Vec<Finding> =
+        roots.iter().flat_map(|root| lock(root, files, manifests, &folders)).collect();
     let policy = table(files.iter().find(|file| file.path == POLICY));
     if let Some(lock) = files.iter().find(|file| file.path == "Cargo.lock") {
         let found = banned(&policy, &packages(&table(Some(lock))));
@@ -57,9 +59,13 @@ fn is_workspace(file: &File) -> bool {
     file.path.ends_with("Cargo.toml") && file.text.lines().any(|line| line.trim() == "[workspace]")
 }
 
-/// The lock file beside the manifest `root` against the manifests of the crates that it is for.
-fn lock(root: &File, files: &[File], manifests: &[Manifest]) -> Vec<Finding> {
-    let folder = root.path.trim_end_matches("Cargo.toml");
+fn folder(manifest: &str) -> &str {
+    manifest.trim_end_matches("Cargo.toml")
+}
+
+/// The lock file beside the manifest `root` against the manifests of the crates that it is for. Workspaces are in `folders`.
+fn lock(root: &File, files: &[File], manifests: &[Manifest], folders: &[&str]) -> Vec<Finding> {
+    let folder = folder(&root.path);
     let Some(lock) = files.iter().find(|file| file.path == format!("{folder}Cargo.lock")) else {
         return vec![Finding::new(root, 0, "there is no Cargo.lock beside it")];
     };
@@ -67,8 +73,11 @@ fn lock(root: &File, files: &[File], manifests: &[Manifest]) -> Vec<Finding> {
     let mut problems: Vec<String> =
         packages.iter().filter_map(|package| foreign(package, manifests)).collect();
     for manifest in manifests {
-        let locked = packages.iter().find(|package| text(package, "name") == manifest.name());
-        let own = is_locked_by(manifest, folder);
+        // A package of the registry may have the name that a crate here stands in for.
+        let locked = packages
+            .iter()
+            .find(|package| text(package, "name") == manifest.name() && text(package, "source").is_empty());
+        let own = nearest(manifest, folders) == Some(folder);
         if locked.is_none() && !own {
             continue;
         }
@@ -84,9 +93,10 @@ fn lock(root: &File, files: &[File], manifests: &[Manifest]) -> Vec<Finding> {
     problems.into_iter().map(|problem| Finding::new(lock, 0, problem)).collect()
 }
 
-/// Returns true if `manifest` belongs to the workspace in `folder`: nested ones are of one crate each.
-fn is_locked_by(manifest: &Manifest, folder: &str) -> bool {
-    if folder.is_empty() { !manifest.is_nested() } else { manifest.path().starts_with(folder) }
+/// The folder of the workspace that `manifest` belongs to: the nearest one.
+fn nearest<'a>(manifest: &Manifest, folders: &[&'a str]) -> Option<&'a str> {
+    let above = folders.iter().filter(|folder| manifest.path().starts_with(**folder));
+    above.max_by_key(|folder| folder.len()).copied()
 }
 
 /// Returns a description of the problem with the origin of a package, if there is one.

@@ -1,0 +1,1 @@
+//! Depends on the published programs, so that cargo finds them.
