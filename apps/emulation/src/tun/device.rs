@@ -93,7 +93,7 @@ impl TunDevice {
     /// given. The device has to have offloads.
     ///
     /// # Errors
-    /// As of [`Self::send`]; `InvalidInput` if it is no packet of TCP.
+    /// Those of [`Self::send`], and `InvalidInput` if it is no packet of TCP.
     pub fn send_unfinished(&self, packet: &mut [u8], piece: Option<NonZeroU16>) -> io::Result<()> {
         let header = offload::unfinished(packet, piece).ok_or(io::ErrorKind::InvalidInput)?;
         self.send_behind(header, packet)

@@ -192,7 +192,7 @@ impl SendHalf {
         Ok(())
     }
 
-    /// Abandons the stream, but for the bytes that are promised; whether a frame that resets it is to be sent.
+    /// Abandons the stream, but for the bytes that are promised. Returns true if a frame that resets it is to be sent.
     pub fn reset(&mut self, reset: Reset) -> bool {
         let reliable_size = reset.reliable_size.min(self.data.end());
         let reset = match self.asked_reset() {
