@@ -63,7 +63,7 @@ impl AsyncDevice {
     /// Hands a TCP packet without a checksum to the namespace, to be divided into pieces of `piece` bytes if that is given.
     ///
     /// # Errors
-    /// As of [`Self::send`].
+    /// Those of [`Self::send`].
     pub(crate) fn send_unfinished(&self, packet: &mut [u8], piece: Option<NonZeroU16>) -> io::Result<()> {
         self.device.get_ref().send_unfinished(packet, piece)
     }
@@ -71,7 +71,7 @@ impl AsyncDevice {
     /// Hands packets to the namespace, with few calls.
     ///
     /// # Errors
-    /// As of [`Self::send`], for one of them; the others were tried all the same.
+    /// Those of [`Self::send`], for one of them; the others were tried all the same.
     pub(crate) fn send_all(&self, packets: &[Bytes], coalescer: &mut Coalescer) -> io::Result<()> {
         self.device.get_ref().send_all(packets, coalescer)
     }
