@@ -202,6 +202,9 @@ pub struct hvq_transport_config {
     /// The memory of paths that the endpoint keeps beyond a connection and begins later ones with (RFC 9959), in seconds; 0
     /// neither keeps nor uses any.
     pub path_memory: u32,
+    /// The longest silence of a path after which a PING is sent on it, in nanoseconds, if a client may try longer ones than
+    /// `path_keep_alive` until a NAT forgets the path; 0 keeps to `path_keep_alive`.
+    pub path_keep_alive_limit: u64,
 }
 
 /// Fills a configuration with the defaults. `size` is sizeof(hvq_transport_config).

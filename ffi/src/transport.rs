@@ -26,10 +26,7 @@ unsafe impl Versioned for hvq_transport_config {
 
     fn defaults() -> Self {
         let base = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
-        let (streams, sizing) = (base.streams(), DatagramSizing::default());
-        let DatagramSizing::Discover { most: max_datagram_size } = sizing else {
-            unreachable!("the default")
-        };
+        let streams = base.streams();
         Self {
             size: mem::size_of::<Self>(),
             scheduler: ptr::null(),
@@ -58,7 +55,7 @@ unsafe impl Versioned for hvq_transport_config {
             max_datagram_frame: base.max_datagram_frame(),
             datagram_queue: base.datagram_queue() as u64,
             fixed_datagram_size: 0,
-            max_datagram_size: u32::try_from(max_datagram_size).unwrap_or(1452),
+            max_datagram_size: largest_datagram(DatagramSizing::default()),
             segments: 1,
             ecn: 0,
             grease: 1,
@@ -84,8 +81,15 @@ unsafe impl Versioned for hvq_transport_config {
             aead_integrity: 0,
             path_hints: 1,
             path_memory: path_memory(base.path_memory()),
+            path_keep_alive_limit: base.path_keep_alive_limit().map_or(0, nanos),
         }
     }
+}
+
+/// The size that `sizing` goes up to, in bytes.
+fn largest_datagram(sizing: DatagramSizing) -> u32 {
+    let (DatagramSizing::Fixed(most) | DatagramSizing::Discover { most }) = sizing;
+    u32::try_from(most).unwrap_or(u32::MAX)
 }
 
 /// Seconds of memory.
@@ -186,6 +190,7 @@ fn set_times(config: &mut TransportConfig, given: &hvq_transport_config) {
     config.set_handshake_timeout(Duration::from_nanos(given.handshake_timeout));
     config.set_keep_alive(duration(given.keep_alive));
     config.set_path_keep_alive(duration(given.path_keep_alive));
+    config.set_path_keep_alive_limit(duration(given.path_keep_alive_limit));
     config.set_validation_timeout(Duration::from_nanos(given.validation_timeout));
 }
 

@@ -134,6 +134,7 @@ const MIRRORS: &[Mirror] = &[
             ("handshake_timeout", "hvq_transport_config.handshake_timeout"),
             ("keep_alive", "hvq_transport_config.keep_alive"),
             ("path_keep_alive", "hvq_transport_config.path_keep_alive"),
+            ("path_keep_alive_limit", "hvq_transport_config.path_keep_alive_limit"),
             ("spin_bit", "hvq_transport_config.spin_bit"),
             ("rotation", "hvq_transport_config.rotation_packets"),
             ("preferred_addresses", "hvq_transport_config.preferred_ipv4"),

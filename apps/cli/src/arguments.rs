@@ -258,6 +258,7 @@ mod tests {
             ("hvq get --priority u=9 https://a", "0 to 7"),
             ("hvq get --priority ((( https://a", "u=1"),
             ("hvq get --path-keep-alive 0s https://a", "above zero"),
+            ("hvq get --path-keep-alive-limit 5m https://a", "--path-keep-alive <DURATION>"),
             ("hvq get --rotate-every 0s https://a", "above zero"),
             ("hvq serve --self-signed a --page p05 --wait-scale nan", "from 0 to 1000"),
             ("hvq serve --self-signed a --page p05 --size-scale inf", "from 0 to 1000"),

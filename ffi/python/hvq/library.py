@@ -65,7 +65,7 @@ class TransportConfig(Structure):
         c_uint64,
         "ack_threshold ack_delay ack_reordering rotation_packets rotation_time rotation_idle max_udp_payload "
         "aead_confidentiality aead_integrity",
-    ) + [("path_hints", c_uint32), ("path_memory", c_uint32)]
+    ) + [("path_hints", c_uint32), ("path_memory", c_uint32), ("path_keep_alive_limit", c_uint64)]
 
 
 class Hints(Structure):

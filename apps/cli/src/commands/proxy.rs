@@ -111,12 +111,11 @@ impl ProxyArguments {
         };
         let trust = Trust::new(verify, self.trust.own.identity());
         let tls = tls::client(trust, &self.transport.secrecy(), &Resumption::default())?;
-        let transport = self
-            .transport
-            .config()
-            .set_handshake_timeout(self.connect_timeout)
-            .set_keep_alive(Some(KEEP_ALIVE))
-            .clone();
+        let mut transport = self.transport.config();
+        transport.set_handshake_timeout(self.connect_timeout);
+        if transport.path_keep_alive().is_none() {
+            transport.set_keep_alive(Some(KEEP_ALIVE));
+        }
         Ok(ClientConfig::new(tls, Arc::new(logs.watch(transport))))
     }
 

@@ -34,6 +34,10 @@ pub struct TransportArguments {
     /// Keep each path warm with a PING after so much silence of the path
     #[arg(long, value_name = "DURATION", value_parser = crate::duration::positive)]
     path_keep_alive: Option<Duration>,
+    /// Try longer silences than that, up to this one, as long as no NAT on the way forgets the path meanwhile; a connection
+    /// may then be idle for twice as long, if the server permits it
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::positive, requires = "path_keep_alive")]
+    path_keep_alive_limit: Option<Duration>,
     /// Ask for fewer acknowledgements while windows are large, and do as the peer asks, if it takes part: on or off
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = Switch::parse, hide_default_value = true)]
     ack_frequency: Switch,
@@ -85,6 +89,10 @@ impl TransportArguments {
             config.set_path_hints(HintExchange::Off);
         }
         config.set_path_keep_alive(self.path_keep_alive);
+        config.set_path_keep_alive_limit(self.path_keep_alive_limit);
+        if let Some(limit) = self.path_keep_alive_limit {
+            config.set_idle_timeout(config.idle_timeout().max(limit.saturating_mul(2)));
+        }
         // Whoever names versions prefers them in that order, also as a server.
         let mut named: Vec<Version> = Vec::new();
         for version in &self.versions {

@@ -6,6 +6,7 @@ mod settings;
 pub use check::TransportConfigError;
 
 use crate::PathId;
+use crate::Role;
 use crate::congestion::Congestion;
 use crate::connection::ack_frequency::{AckRequests, MIN_ACK_DELAY};
 use crate::connection::paths::migration::Migration;
@@ -16,6 +17,7 @@ use crate::handshake::negotiation::Versions;
 use crate::knowledge::PathMemory;
 use crate::path::amplification::Amplification;
 use crate::path::dscp::Dscp;
+use crate::path::keep_alive::KeepAlive;
 use crate::path::mtu::DatagramSizing;
 use crate::path::path::{Path, PathSettings};
 use crate::path::rotation::Rotation;
@@ -82,6 +84,7 @@ pub struct TransportConfig {
     pub(crate) handshake_timeout: Duration,
     pub(crate) keep_alive: Option<Duration>,
     pub(crate) path_keep_alive: Option<Duration>,
+    pub(crate) path_keep_alive_limit: Option<Duration>,
     pub(crate) spin_bit: SpinBit,
     pub(crate) rotation: Rotation,
     pub(crate) preferred_addresses: PreferredAddresses,
@@ -123,6 +126,7 @@ impl TransportConfig {
             handshake_timeout: Duration::from_secs(10),
             keep_alive: None,
             path_keep_alive: None,
+            path_keep_alive_limit: None,
             spin_bit: SpinBit::default(),
             rotation: Rotation::default(),
             preferred_addresses: PreferredAddresses::default(),
@@ -179,11 +183,14 @@ impl TransportConfig {
     }
 
     /// Has a new `path` used as configured; what is left to chance comes from `rng`.
-    pub(super) fn configure(&self, path: &mut Path, rng: &mut StdRng, now: Instant) {
+    pub(super) fn configure(&self, path: &mut Path, role: Role, rng: &mut StdRng, now: Instant) {
         let spin = Spin::draw(self.spin_bit, rng);
         path.sent.begin_at_random(rng);
         let dscp = self.dscp_for(path.route.tuple.local);
-        path.configure(PathSettings { spin, keep_alive: self.path_keep_alive, dscp }, now);
+        // A server is behind no NAT that would forget its client's address and show it.
+        let limit = self.path_keep_alive_limit.filter(|_| role == Role::Client);
+        let keep_alive = KeepAlive::new(self.path_keep_alive, limit);
+        path.configure(PathSettings { spin, keep_alive, dscp }, now);
     }
 
     /// The codepoint of paths from `local`.

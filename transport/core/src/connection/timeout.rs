@@ -3,6 +3,7 @@
 use crate::connection::lifecycle::{Lifecycle, Milestone};
 use crate::connection::loss_recovery::handshake_probe_at;
 use crate::connection::paths::failover::has_to_carry;
+use crate::connection::paths::maintenance::longest_silence;
 use crate::connection::{Connection, Event};
 use crate::error::ConnectionError;
 use crate::error::ErrorCode;
@@ -103,6 +104,7 @@ fn path_deadline(of: &Connection, now: Instant) -> Option<Deadline> {
     let carries = of.paths.open().any(|path| path.liveness.is_silent())
         && has_to_carry(&of.streams, &of.datagrams, &of.control, &of.paths);
     let contact = of.paths.contact();
+    let most = longest_silence(&of.config, &of.peer);
     let wants = of.streams.has_sendable() || of.datagrams.has_waiting() || !of.control.is_empty();
     let mut fold = |at: Option<Instant>, reason: TimerReason| {
         let next = at.map(|at| Deadline::new(at, reason));
@@ -119,7 +121,7 @@ fn path_deadline(of: &Connection, now: Instant) -> Option<Deadline> {
         fold(path.route.mtu.overdue_at(), TimerReason::LossTime);
         fold(path.route.validation.deadline(now).map(|deadline| deadline.at), TimerReason::PathValidation);
         // Before the handshake is complete nothing keeps a path alive, and a timer for it would never be served.
-        let warm = path.keep_alive_at().filter(|_| of.lifecycle.is_connected());
+        let warm = path.keep_alive_at(most).filter(|_| of.lifecycle.is_connected());
         fold(warm, TimerReason::KeepAlive);
         fold(path.elsewhere.deadline(contact, now), TimerReason::PathValidation);
         if of.lifecycle.is_confirmed() {

@@ -6,6 +6,7 @@ pub(crate) mod careful_resume;
 pub(crate) mod collapse;
 pub(crate) mod dscp;
 pub(crate) mod hints;
+pub(crate) mod keep_alive;
 pub(crate) mod lifecycle;
 pub(crate) mod limits;
 pub(crate) mod liveness;

@@ -4,6 +4,7 @@ use crate::path::candidates::{CandidateAddress, CandidatePurpose, Candidates, Me
 use crate::path::collapse::Copies;
 use crate::path::dscp::Dscp;
 use crate::path::hints::{ChannelHints, Told};
+use crate::path::keep_alive::KeepAlive;
 use crate::path::liveness::{Company, Liveness};
 use crate::path::remembered::Remembered;
 use crate::path::rotation::{Destination, Rotation};
@@ -84,12 +85,12 @@ pub enum Account {
 }
 
 /// The use that the application makes of a path, beside its channel.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PathSettings {
     /// The spin bit.
     pub spin: Spin,
-    /// The time of silence after which a PING keeps the path warm, if any.
-    pub keep_alive: Option<Duration>,
+    /// The silence after which a PING keeps the path warm.
+    pub keep_alive: KeepAlive,
     /// The Differentiated Services codepoint of packets.
     pub dscp: Dscp,
 }
@@ -137,8 +138,8 @@ pub struct Path {
     pub(in crate::path) heard_with: u64,
     /// The spin bit, by which observers of the network may measure round-trip times (RFC 9000 §17.4).
     pub(in crate::path) spin: Spin,
-    /// A PING after this much silence of the path, if set.
-    pub(in crate::path) keep_alive: Option<Duration>,
+    /// The silence of the path after which a PING keeps it warm.
+    pub(in crate::path) keep_alive: KeepAlive,
     /// The time at which a packet last arrived on it, or an ack-eliciting one left.
     pub(in crate::path) active_at: Instant,
     /// The connection ID of the peer that it is used with.
@@ -184,7 +185,7 @@ impl Path {
             elsewhere: Candidates::default(),
             heard_with: 0,
             spin: Spin::default(),
-            keep_alive: None,
+            keep_alive: KeepAlive::default(),
             active_at: Instant::ZERO,
             destination: Destination::default(),
             dscp: Dscp::default(),
@@ -525,11 +526,11 @@ impl Path {
             || self.collapsed_rate(now).is_some()
     }
 
-    /// Returns the time at which the path has been silent for so long that a PING keeps it warm. While something is in
-    /// flight the probe timeout watches over it.
-    pub fn keep_alive_at(&self) -> Option<Instant> {
-        let period = self.keep_alive.filter(|_| !self.sent.has_ack_eliciting_in_flight())?;
-        Some(self.active_at + period)
+    /// Returns the time at which the path has been silent for so long that a PING keeps it warm: after `most` at the latest.
+    /// While something is in flight the probe timeout watches over it.
+    pub fn keep_alive_at(&self, most: Duration) -> Option<Instant> {
+        let silence = self.keep_alive.silence().filter(|_| !self.sent.has_ack_eliciting_in_flight())?;
+        Some(self.active_at + silence.min(most))
     }
 
     /// Takes the use that the application makes of the path, beside its channel, into account from `now` on.
@@ -541,9 +542,9 @@ impl Path {
         self.active_at = now;
     }
 
-    /// Sets the time of silence after which a PING keeps the path warm, if any.
+    /// Sets the silence after which a PING keeps the path warm, if any.
     pub fn set_keep_alive(&mut self, period: Option<Duration>) {
-        self.keep_alive = period;
+        self.keep_alive.set_period(period);
     }
 
     /// Sets the Differentiated Services codepoint of packets.
@@ -594,11 +595,19 @@ impl Path {
         self.spin.reset();
         self.pto.reset();
         self.liveness.on_moved(now);
+        self.keep_alive.on_moved();
     }
 
-    /// An ack-eliciting packet left, or a packet arrived.
+    /// An ack-eliciting packet left.
     pub fn on_activity(&mut self, now: Instant) {
+        self.keep_alive.on_sent_after(now.since(self.active_at));
         self.active_at = now;
+    }
+
+    /// The peer challenges the address that is in use.
+    pub fn on_challenge(&mut self, data: [u8; 8]) {
+        self.keep_alive.on_challenge();
+        self.route.validation.on_challenge(data);
     }
 
     /// The time at which a packet last arrived, or an ack-eliciting one left.
@@ -676,6 +685,7 @@ impl Path {
         self.pto.on_timeout();
         self.route.ecn.on_probe_timeout();
         self.counters.probe_timeouts += 1;
+        self.keep_alive.on_unanswered();
     }
 
     /// Packets show another connection ID of the peer from `now` on.
@@ -703,10 +713,16 @@ impl Path {
         }
     }
 
-    /// Asks the path whether it still answers, if it was silent for as long as it may be.
-    pub fn keep_alive(&mut self, now: Instant) {
-        if self.keep_alive_at().is_some_and(|at| at <= now) {
-            self.active_at = now;
+    /// Asks the path whether it still answers, if it was silent for as long as it may be, `most` at the longest.
+    pub fn keep_alive(&mut self, most: Duration, now: Instant) {
+        let is_due = |path: &Self| path.keep_alive_at(most).is_some_and(|at| at <= now);
+        if !is_due(self) {
+            return;
+        }
+        // What is known now may permit a longer silence.
+        self.keep_alive.on_answered();
+        if is_due(self) {
+            self.on_activity(now);
             self.liveness.ask(now);
         }
     }
@@ -735,6 +751,7 @@ impl Path {
 
     /// An authentic packet arrived on the path. If it is silent it is asked at once, but once a round trip at most.
     pub fn on_heard(&mut self, now: Instant) {
+        self.keep_alive.on_heard_after(now.since(self.active_at));
         self.active_at = now;
         self.route.validation.on_heard(now);
         self.liveness.on_heard(self.rtt().smoothed().max(LEAST_INTERVAL), now);

@@ -64,6 +64,7 @@ impl TransportConfig {
             ("validation_timeout", nanoseconds(self.validation_timeout), TIMER, "ns"),
             ("keep_alive", keep_alive(self.keep_alive), TIMER, "ns"),
             ("path_keep_alive", keep_alive(self.path_keep_alive), TIMER, "ns"),
+            ("path_keep_alive_limit", keep_alive(self.path_keep_alive_limit), TIMER, "ns"),
             ("acknowledge.max_delay", ack_delay, ACK_DELAY, "ms"),
             ("streams.max_streams_bidi", streams.max_streams_bidi, STREAMS, "streams"),
             ("streams.max_streams_uni", streams.max_streams_uni, STREAMS, "streams"),
@@ -122,11 +123,12 @@ mod tests {
 
     #[test]
     fn a_setting_that_makes_no_sense_is_named() {
-        let cases: [(&str, Change); 16] = [
+        let cases: [(&str, Change); 17] = [
             ("handshake_timeout", |config| _ = config.set_handshake_timeout(Duration::ZERO)),
             ("validation_timeout", |config| _ = config.set_validation_timeout(Duration::ZERO)),
             ("keep_alive", |config| _ = config.set_keep_alive(Some(Duration::ZERO))),
             ("path_keep_alive", |config| _ = config.set_path_keep_alive(Some(Duration::ZERO))),
+            ("path_keep_alive_limit", |config| _ = config.set_path_keep_alive_limit(Some(Duration::ZERO))),
             ("acknowledge.max_delay", |config| ack_delay(config, Duration::from_micros(16_383_001))),
             ("streams.max_streams_bidi", |config| config.streams_mut().max_streams_bidi = (1 << 60) + 1),
             ("streams.max_streams_uni", |config| config.streams_mut().max_streams_uni = u64::MAX),

@@ -74,6 +74,13 @@ settings! {
     /// Default: `None`.
     set_path_keep_alive(path_keep_alive: Option<Duration>);
 
+    /// The longest silence of a path after which a PING is sent on it, if it may become longer than
+    /// [`path_keep_alive`](Self::set_path_keep_alive). A client tries longer silences until a NAT has forgotten the path meanwhile,
+    /// which the server shows by validating the new address (RFC 9000 §9.3), and stays below that; it begins anew where the path
+    /// moves. Data of the server that comes while the NAT does not know the path waits for the next PING. No silence is longer than
+    /// half of the idle timeout of either end. `None` keeps to `path_keep_alive`. Above zero. Default: `None`.
+    set_path_keep_alive_limit(path_keep_alive_limit: Option<Duration>);
+
     /// The spin bit, by which observers of the network may measure round-trip times (RFC 9000 §17.4). Default: it spins
     /// on all paths but one in sixteen.
     set_spin_bit(spin_bit: SpinBit);
@@ -220,6 +227,7 @@ readable! {
     handshake_timeout: Duration;
     keep_alive: Option<Duration>;
     path_keep_alive: Option<Duration>;
+    path_keep_alive_limit: Option<Duration>;
     streams: StreamLimits;
     max_datagram_frame: u64;
     datagram_queue: usize;

@@ -367,6 +367,6 @@ fn first_path(role: Role, config: &TransportConfig, setup: &mut ConnectionSetup)
     }
     let mut path = Path::new(crate::PathId::ZERO, route, config.acknowledge);
     path.set_hints(config.hints_for(setup.tuple.local));
-    config.configure(&mut path, &mut setup.rng, setup.now);
+    config.configure(&mut path, role, &mut setup.rng, setup.now);
     path
 }

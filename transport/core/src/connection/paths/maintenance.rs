@@ -16,6 +16,7 @@ use crate::path::paths::Paths;
 use crate::seed::Randomness;
 use crate::stream::Streams;
 use crate::time::Instant;
+use std::time::Duration;
 
 /// The part of a connection that opens, moves, watches and ends paths.
 pub(in crate::connection) struct PathMaintenance<'a> {
@@ -66,7 +67,14 @@ impl PathMaintenance<'_> {
     /// Asks paths that were silent for as long as they may be whether they still answer.
     pub(in crate::connection) fn keep_paths_alive(&mut self, now: Instant) {
         if self.lifecycle.is_connected() {
-            self.paths.open_mut().for_each(|path| path.keep_alive(now));
+            let most = longest_silence(self.config, self.peer);
+            self.paths.open_mut().for_each(|path| path.keep_alive(most, now));
         }
     }
+}
+
+/// The longest silence of a path that endangers no connection: half of what ends it (RFC 9000 §10.1.2).
+pub(in crate::connection) fn longest_silence(config: &TransportConfig, peer: &Peer) -> Duration {
+    let ends = [config.idle_timeout, peer.parameters().max_idle_timeout];
+    ends.into_iter().filter(|timeout| !timeout.is_zero()).min().map_or(Duration::MAX, |least| least / 2)
 }

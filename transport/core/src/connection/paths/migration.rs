@@ -428,7 +428,7 @@ impl PathMaintenance<'_> {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-19.17
             //# The recipient of this frame MUST generate a PATH_RESPONSE frame (Section 19.18) containing the
             //# same Data value.
-            path.route.validation.on_challenge(data);
+            path.on_challenge(data);
         } else if let Some(candidate) = path.elsewhere.get_mut(origin.tuple) {
             candidate.validation.on_challenge(data);
         }

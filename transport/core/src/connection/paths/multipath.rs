@@ -106,7 +106,7 @@ impl PathMaintenance<'_> {
         route.validation.start_within(now, self.rng.get(), INITIAL_RTT, self.config.validation_timeout);
         let mut path = Path::new(id, route, self.control.ack_frequencies.policy());
         path.set_hints(self.config.hints_for(tuple.local));
-        self.config.configure(&mut path, self.rng.get(), now);
+        self.config.configure(&mut path, self.role, self.rng.get(), now);
         path
     }
 

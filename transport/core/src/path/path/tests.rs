@@ -8,6 +8,9 @@ use crate::recovery::rtt::INITIAL_RTT;
 use crate::recovery::sent_packet::PacketClass;
 use crate::wire::frame::{Ack, AckRanges};
 
+/// No bound on the silence of a path.
+const MOST: Duration = Duration::MAX;
+
 /// A path on a validated route, of which nothing is known.
 fn path() -> Path {
     let address = ([192, 0, 2, 1], 443).into();
@@ -170,12 +173,13 @@ fn packets_older_than_an_acknowledged_one_do_not_ask() {
 #[test]
 fn a_path_is_kept_warm_after_its_period_while_nothing_is_in_flight() {
     let mut path = path();
-    assert_eq!(path.keep_alive_at(), None);
-    path.keep_alive = Some(milliseconds(500));
+    assert_eq!(path.keep_alive_at(MOST), None);
+    path.set_keep_alive(Some(milliseconds(500)));
     path.on_heard(at(30));
-    assert_eq!(path.keep_alive_at(), Some(at(530)));
+    assert_eq!(path.keep_alive_at(MOST), Some(at(530)));
+    assert_eq!(path.keep_alive_at(milliseconds(100)), Some(at(130)), "no connection ends for it");
     send(&mut path, 0..1, PacketClass::AckEliciting);
-    assert_eq!(path.keep_alive_at(), None, "the probe timeout watches over it");
+    assert_eq!(path.keep_alive_at(MOST), None, "the probe timeout watches over it");
 }
 
 #[test]
