@@ -68,6 +68,7 @@ const MIRRORS: &[Mirror] = &[
             ("write", "hvq_stream_write"),
             ("write_bytes", "hvq_stream_write_owned"),
             ("writable", "- hvq_stream_write takes what there is room for"),
+            ("meter", "- for servers that limit groups of streams, as WebTransport does here"),
             ("charge_memory", "- for servers that hold parts of messages, as HTTP/3 does here"),
             ("discharge_memory", "- as above"),
             ("held_memory", "- as above"),

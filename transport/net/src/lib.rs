@@ -106,6 +106,7 @@ pub mod stats {
     pub use hvq_transport::connection::{ConnectionStats, FrameCounter, PathStats};
     pub use hvq_transport::datagram::DatagramStats;
     pub use hvq_transport::endpoint::{EndpointStats, SlotStats};
+    pub use hvq_transport::stream::StreamMeter;
 }
 
 /// Certificates, keys, sessions and early data: the details of [`ClientTls`] and [`ServerTls`].

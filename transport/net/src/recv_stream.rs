@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::{ReadError, ReadToEndError, StreamId};
 use bytes::{Bytes, BytesMut};
 use hvq_transport::connection::Connection as Core;
-use hvq_transport::stream::ShortQueue;
+use hvq_transport::stream::{MeteredHalf, ShortQueue, StreamMeter};
 use hvq_transport::stream::{ReadError as Refusal, ReadOutcome};
 use std::future::poll_fn;
 use std::io;
@@ -227,6 +227,21 @@ impl RecvStream {
         }
         self.end = Some(ReceiveEnd::Stopped);
         self.stop_unless_done(code);
+    }
+
+    /// Has `meter` count the bytes of the stream as flow control does, but for the first `header`, those before included: what
+    /// arrived, and what was taken of that. Those that are dropped because the stream is stopped or reset count, too.
+    pub fn meter(&self, meter: &StreamMeter, header: u64) {
+        let is_counted = self.connection.reference().command(|access| {
+            access.core.is_some_and(|core| core.meter(self.id, MeteredHalf::Receive, meter, header))
+        });
+        if !is_counted {
+            let taken = self.taken.iter_from(0).map(|taken| match taken {
+                Ok(ReadOutcome::Data(data)) => data.len() as u64,
+                _ => 0,
+            });
+            meter.add_whole((self.given + taken.sum::<u64>()).saturating_sub(header));
+        }
     }
 
     /// Returns true if the end of the stream was told, or reading was stopped.

@@ -5,7 +5,7 @@ use crate::handle_state::SendEnd;
 use crate::{Priority, StreamId, WriteError};
 use bytes::Bytes;
 use hvq_transport::connection::Connection as Core;
-use hvq_transport::stream::WriteError as Refusal;
+use hvq_transport::stream::{MeteredHalf, StreamMeter, WriteError as Refusal};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -231,6 +231,14 @@ impl SendStream {
             Ok(())
         })?;
         Ok(promised)
+    }
+
+    /// Has `meter` count the bytes of the stream that are sent, repetitions excepted, but for the first `header`, those before
+    /// included. Of a stream that was reset, that is its final size.
+    pub fn meter(&self, meter: &StreamMeter, header: u64) {
+        self.connection.reference().command(|access| {
+            access.core.is_some_and(|core| core.meter(self.id, MeteredHalf::Send, meter, header))
+        });
     }
 
     /// Waits until the peer has everything that was written and finished (`None`), or has stopped reading (`Some` of its

@@ -9,7 +9,7 @@ use crate::datagram::DatagramError;
 use crate::path::paths::Paths;
 use crate::path::route::FourTuple;
 use crate::stream::streams::{ReadError, ReadOutcome, WriteError};
-use crate::stream::{Direction, StreamId, StreamLimits};
+use crate::stream::{Direction, MeteredHalf, StreamId, StreamLimits, StreamMeter};
 use crate::time::Instant;
 use crate::wire::frame::Status;
 use bytes::Bytes;
@@ -165,6 +165,12 @@ impl Connection {
     /// The stream is not open for receiving ([`ReadError`]).
     pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ReadError> {
         self.streams.stop(id, code)
+    }
+
+    /// Has `meter` count the bytes of a half of a stream as flow control does, but for the first `header` of them, from now on and so
+    /// far. Returns false if the half is gone.
+    pub fn meter(&mut self, id: StreamId, half: MeteredHalf, meter: &StreamMeter, header: u64) -> bool {
+        self.streams.meter(id, half, meter, header)
     }
 
     /// Sets the priority of what this endpoint sends on a stream (RFC 9218).

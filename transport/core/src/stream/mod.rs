@@ -7,6 +7,7 @@ pub(crate) mod assembler;
 pub(crate) mod blocks;
 pub(crate) mod flow;
 pub(crate) mod message;
+pub(crate) mod meter;
 pub(crate) mod outstanding;
 pub(crate) mod priority;
 pub(crate) mod range_map;
@@ -21,6 +22,7 @@ pub(crate) mod streams;
 pub(crate) mod table;
 
 pub use crate::wire::stream_id::{Direction, StreamId};
+pub use meter::{MeteredHalf, StreamMeter};
 pub use priority::SendOrder;
 pub use short_queue::ShortQueue;
 pub use streams::{Accounts, Offer, ReadError, ReadOutcome, StreamEvent, StreamLimits, Streams, WriteError};

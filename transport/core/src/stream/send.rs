@@ -296,6 +296,11 @@ impl SendHalf {
         self.blocked_at = None;
     }
 
+    /// Bytes that were sent so far, repetitions not counted: once it is reset, its final size.
+    pub fn sent(&self) -> u64 {
+        self.credit.used()
+    }
+
     /// Returns the credit that it needs to send, `None` if it has nothing to send within its own.
     #[inline]
     pub fn need(&self) -> Option<Need> {

@@ -12,7 +12,6 @@ use crate::wire::frame::{
 };
 use crate::wire::level::Level;
 use crate::wire::transport_parameters::PartialDelivery;
-use bytes::Bytes;
 
 impl Connection {
     /// Hands `frame` to its owner.
@@ -104,7 +103,18 @@ impl Connection {
     ) -> Result<(), TransportError> {
         match frame {
             HandshakeFrame::Crypto(crypto) => self.handshake.on_crypto(self.role, origin.level, crypto, now),
-            HandshakeFrame::NewToken(token) => self.on_new_token(token),
+            HandshakeFrame::NewToken(_) if self.role == Role::Server => {
+                //= https://www.rfc-editor.org/rfc/rfc9000#section-19.7
+                //# A server MUST treat receipt of a NEW_TOKEN frame as a connection error of type
+                //# PROTOCOL_VIOLATION.
+                Err(violation("a client sent NEW_TOKEN"))
+            }
+            HandshakeFrame::NewToken(token) => {
+                if self.control.tokens.on_frame(&token)? {
+                    self.events.push(Event::NewToken(token));
+                }
+                Ok(())
+            }
             HandshakeFrame::HandshakeDone if self.role == Role::Server => {
                 //= https://www.rfc-editor.org/rfc/rfc9000#section-19.20
                 //# A server MUST treat receipt of a HANDSHAKE_DONE frame as a connection error of type
@@ -134,19 +144,6 @@ impl Connection {
             self.handshake_driver().confirm();
         }
         self.loss_recovery().on_path_ack(of, origin.path, ack, now)
-    }
-
-    fn on_new_token(&mut self, token: Bytes) -> Result<(), TransportError> {
-        if self.role == Role::Server {
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.7
-            //# A server MUST treat receipt of a NEW_TOKEN frame as a connection error of type
-            //# PROTOCOL_VIOLATION.
-            return Err(violation("a client sent NEW_TOKEN"));
-        }
-        if self.control.tokens.on_frame(&token)? {
-            self.events.push(Event::NewToken(token));
-        }
-        Ok(())
     }
 }
 

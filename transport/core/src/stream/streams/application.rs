@@ -2,6 +2,7 @@
 
 use super::writers::Held;
 use super::{Control, StreamEvent, StreamLimits, Streams};
+use crate::stream::meter::{MeteredHalf, StreamMeter};
 use crate::stream::receive::ReceiveHalf;
 use crate::stream::send::{Reset, ResetBy, SendHalf};
 use crate::time::Instant;
@@ -151,6 +152,7 @@ impl Streams {
             Ok(ReadOutcome::Data(data)) => {
                 let due = reader.renewable().is_some_and(|window| window.renewal_is_due());
                 self.window.consume(data.len() as u64);
+                self.meters.on_consumed(id, data.len() as u64);
                 self.renew(id, due);
             }
             Ok(ReadOutcome::Finished) | Err(_) => self.free_if_done(id),
@@ -215,6 +217,23 @@ impl Streams {
         }
         self.free_if_done(id);
         Ok(())
+    }
+
+    /// Has `meter` count the bytes of a half of a stream, but for the first `header`. Returns false if the half is gone.
+    pub fn meter(&mut self, id: StreamId, half: MeteredHalf, meter: &StreamMeter, header: u64) -> bool {
+        let Some(stream) = self.map.get(id) else { return false };
+        let (passed, consumed) = match half {
+            MeteredHalf::Receive => {
+                let Some(receive) = &stream.receive else { return false };
+                (receive.window().received(), receive.window().consumed())
+            }
+            MeteredHalf::Send => {
+                let Some(send) = &stream.send else { return false };
+                (send.sent(), 0)
+            }
+        };
+        self.meters.attach((id, half), meter, header, (passed, consumed));
+        true
     }
 
     /// Sets the priority of what is sent on a stream; an urgency above 7 counts as 7. Ignored for streams that are gone.

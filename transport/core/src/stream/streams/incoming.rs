@@ -51,6 +51,7 @@ impl Streams {
             return Ok(());
         }
         self.window.receive(arrived.received);
+        self.meters.on_received(id, arrived.received);
         if arrived.outgrown {
             self.renew(id, true);
         }
@@ -155,6 +156,7 @@ impl Streams {
 
     fn on_arrived(&mut self, id: StreamId, arrived: Arrived) {
         self.window.receive(arrived.received);
+        self.meters.on_received(id, arrived.received);
         self.on_consumed(id, arrived.discarded);
         self.notify_reader(id);
         if self.receive_half(id).is_some_and(|receive| receive.state().is_terminal()) {

@@ -22,6 +22,7 @@ pub use output::Offer;
 
 use super::blocks::Blocks;
 use super::flow::{ReceiveWindow, SendCredit};
+use super::meter::Meters;
 use super::priority::{Agenda, SendOrder};
 use super::receive::ReceiveHalf;
 use super::send::SendHalf;
@@ -89,6 +90,7 @@ pub struct Streams {
     writers: Writers,
     /// Memory for copies of what is written.
     blocks: Blocks,
+    meters: Meters,
 }
 
 impl Streams {
@@ -117,6 +119,7 @@ impl Streams {
             writers: Writers::default(),
             limits: local,
             blocks: Blocks::default(),
+            meters: Meters::default(),
         }
     }
 
@@ -308,6 +311,7 @@ impl Streams {
         }
         self.change(id, SendHalf::forget);
         self.map.remove(id);
+        self.meters.detach(id);
         if !self.is_local(id) && self.remote.of_mut(id.direction()).on_freed() {
             self.control.insert(Control::MaxStreams(id.direction()));
         }
@@ -319,6 +323,7 @@ impl Streams {
             return;
         }
         self.window.consume(bytes);
+        self.meters.on_consumed(id, bytes);
         let due = self
             .receive_half(id)
             .and_then(ReceiveHalf::renewable)

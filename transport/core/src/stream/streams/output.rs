@@ -95,6 +95,7 @@ impl Streams {
         send.turn = self.agenda.next_turn();
         if history == History::Fresh {
             self.credit.consume(range.end - range.start);
+            self.meters.on_sent(id, range.end - range.start);
         }
         let resets = send.is_reset() && send.reset_to_send().is_some();
         self.writers.on_change(before, after);

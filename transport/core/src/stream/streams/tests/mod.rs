@@ -2,6 +2,7 @@
 
 mod interleaving;
 mod lifetime;
+mod metering;
 mod resets_at;
 mod sending;
 mod violations;
