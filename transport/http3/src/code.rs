@@ -64,6 +64,10 @@ codes! {
     WT_BUFFERED_STREAM_REJECTED = 0x3994_bd84,
     /// The WebTransport session of the stream has ended (draft-ietf-webtrans-http3 §6).
     WT_SESSION_GONE = 0x170d_7b68,
+    /// A limit of a WebTransport session was not kept, or fell (draft-ietf-webtrans-http3 §5).
+    WT_FLOW_CONTROL_ERROR = 0x045d_4487,
+    /// The peer lacks what WebTransport needs (draft-ietf-webtrans-http3 §3.1).
+    WT_REQUIREMENTS_NOT_MET = 0x212c_0d48,
     /// The application protocol of a WebTransport session is none that was offered (draft-ietf-webtrans-http3 §3.3).
     WT_ALPN_ERROR = 0x0817_b3dd,
     /// A field section cannot be decoded.

@@ -1,11 +1,15 @@
 //! The unidirectional streams of a peer (RFC 9114 §6.2, RFC 9204 §4.2), without I/O.
 
 use super::compression::Tables;
-use super::sessions::UNI_STREAM;
-use super::settings::{ENABLE_WEBTRANSPORT, WT_ENABLED, WT_MAX_SESSIONS};
+use super::sessions::{Heading, UNI_STREAM, missing};
+use super::settings::{
+    ENABLE_WEBTRANSPORT, WT_ENABLED, WT_INITIAL_MAX_DATA, WT_INITIAL_MAX_STREAMS_BIDI,
+    WT_INITIAL_MAX_STREAMS_UNI, WT_MAX_SESSIONS,
+};
 use crate::qpack::Limits;
+use crate::web_transport::SessionLimits;
 use crate::{Code, priority};
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BytesMut};
 use hvq::transport::wire::varint;
 use hvq::{Priority, Role};
 
@@ -74,6 +78,8 @@ pub(super) struct Seen {
     peer: Peer,
     /// True if streams of WebTransport sessions are taken.
     takes_sessions: Offered,
+    /// The limits that the peer's sessions begin with, if any are taken (draft-ietf-webtrans-http3 §5.5).
+    pub(super) limits: Option<Box<SessionLimits>>,
     /// True for each of the control, QPACK encoder and QPACK decoder streams that is there: there is one each.
     critical: [bool; 3],
     /// The largest field section that the peer takes.
@@ -98,8 +104,8 @@ pub(super) enum Kind {
     Encoder,
     /// QPACK decoder stream: it speaks of the table that this end's encoder fills.
     Decoder,
-    /// A stream of a WebTransport session, whose ID follows (draft-ietf-webtrans-http3 §4.3).
-    Session,
+    /// A stream of a WebTransport session, whose ID follows behind so many bytes (draft-ietf-webtrans-http3 §4.3).
+    Session(usize),
     /// Something that is not known, which is not read.
     Unknown,
 }
@@ -125,17 +131,25 @@ pub(super) struct Uni {
 impl Uni {
     /// Returns true if the peer must never end the stream (RFC 9114 §6.2.1, RFC 9204 §4.2).
     pub(super) fn is_critical(&self) -> bool {
-        self.kind.is_some_and(|kind| !matches!(kind, Kind::Unknown | Kind::Session))
+        self.kind.is_some_and(|kind| !matches!(kind, Kind::Unknown | Kind::Session(_)))
     }
 
     /// Returns the session of the stream, if it has one and its ID came whole, with the bytes behind.
-    pub(super) fn session(&mut self) -> Option<(u64, Bytes)> {
-        if self.kind != Some(Kind::Session) {
-            return None;
-        }
+    pub(super) fn session(&mut self) -> Option<Heading> {
+        let Some(Kind::Session(behind)) = self.kind else { return None };
         let (session, length) = varint::get(&self.buffer)?;
         self.buffer.advance(length);
-        Some((session, self.buffer.split().freeze()))
+        let header = (behind + length) as u64;
+        Some(Heading { session, header, begun: self.buffer.split().freeze() })
+    }
+
+    /// Bytes that may be read at once. Of the header of a stream of a session, no more than are missing of it at least: how such a
+    /// stream ends is for the session to see.
+    pub(super) fn most(&self) -> usize {
+        match self.kind {
+            None | Some(Kind::Session(_)) => missing(&self.buffer),
+            Some(Kind::Control(_) | Kind::Encoder | Kind::Decoder | Kind::Unknown) => usize::MAX,
+        }
     }
 
     /// Returns the kind of the stream, once that is known.
@@ -155,6 +169,9 @@ impl Uni {
             let Some((number, length)) = varint::get(&self.buffer) else { return Ok(()) };
             self.buffer.advance(length);
             self.kind = Some(kind(number, seen)?);
+            if let Some(Kind::Session(header)) = &mut self.kind {
+                *header = length;
+            }
         }
         loop {
             let took = match self.kind {
@@ -167,7 +184,7 @@ impl Uni {
                     tables.on_decoder_stream(&self.buffer.split())?;
                     None
                 }
-                Some(Kind::Session) => None,
+                Some(Kind::Session(_)) => None,
                 Some(Kind::Unknown) | None => {
                     self.buffer.clear();
                     None
@@ -244,7 +261,7 @@ fn kind(number: u64, seen: &mut Seen) -> Result<Kind, Violation> {
                 Peer::Server => Violation(Code::H3_ID_ERROR, "a push that nobody permitted"),
             });
         }
-        UNI_STREAM if seen.takes_sessions == Offered::Yes => return Ok(Kind::Session),
+        UNI_STREAM if seen.takes_sessions == Offered::Yes => return Ok(Kind::Session(0)),
         _ => return Ok(Kind::Unknown),
     };
     //= https://www.rfc-editor.org/rfc/rfc9204#section-4.2
@@ -264,7 +281,7 @@ impl Seen {
 
     /// The same, with streams of WebTransport sessions taken.
     pub(super) fn with_sessions(self) -> Self {
-        Self { takes_sessions: Offered::Yes, ..self }
+        Self { takes_sessions: Offered::Yes, limits: Some(Box::new(SessionLimits::NONE)), ..self }
     }
 
     /// RFC 9114 §7.2.4.
@@ -291,6 +308,9 @@ impl Seen {
                 0x08 if value == 1 => offers.extended_connect = Offered::Yes,
                 0x33 if value == 1 => offers.datagrams = Offered::Yes,
                 WT_ENABLED if value == 1 => offers.sessions = Sessions::Current,
+                WT_INITIAL_MAX_DATA | WT_INITIAL_MAX_STREAMS_UNI | WT_INITIAL_MAX_STREAMS_BIDI => {
+                    self.limit_sessions(identifier, value);
+                }
                 WT_MAX_SESSIONS | ENABLE_WEBTRANSPORT if value > 0 && offers.sessions == Sessions::None => {
                     offers.sessions = Sessions::Early;
                 }
@@ -302,6 +322,16 @@ impl Seen {
         }
         self.offers = Some(offers);
         Ok(())
+    }
+
+    /// A limit that sessions begin with (draft-ietf-webtrans-http3 §5.5).
+    fn limit_sessions(&mut self, identifier: u64, value: u64) {
+        let Some(limits) = &mut self.limits else { return };
+        match identifier {
+            WT_INITIAL_MAX_DATA => limits.data = value,
+            WT_INITIAL_MAX_STREAMS_UNI => limits.uni = value,
+            _ => limits.bidi = value,
+        }
     }
 
     /// PRIORITY_UPDATE (RFC 9218 §7): an ID, and the value of a `priority` header.

@@ -1,6 +1,7 @@
 //! The settings that an endpoint announces (RFC 9114 §7.2.4).
 
 use crate::qpack;
+use crate::web_transport::SessionLimits;
 use hvq::transport::wire::varint;
 
 /// The setting of WebTransport as it is in the current draft (draft-ietf-webtrans-http3-15 §9.2).
@@ -9,6 +10,11 @@ pub(super) const WT_ENABLED: u64 = 0x2c7c_f000;
 pub(super) const WT_MAX_SESSIONS: u64 = 0xc671_706a;
 /// The setting of drafts 2 to 6.
 pub(super) const ENABLE_WEBTRANSPORT: u64 = 0x2b60_3742;
+
+/// The limits that each session has at its beginning (draft-ietf-webtrans-http3 §9.2).
+pub(super) const WT_INITIAL_MAX_DATA: u64 = 0x2b61;
+pub(super) const WT_INITIAL_MAX_STREAMS_UNI: u64 = 0x2b64;
+pub(super) const WT_INITIAL_MAX_STREAMS_BIDI: u64 = 0x2b65;
 
 /// Tells whether tunnels are taken: extended CONNECT (RFC 9220) and HTTP datagrams (RFC 9297).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -36,6 +42,9 @@ pub struct Settings {
     pub max_unread_fields: u64,
     /// Acceptance of tunnels: extended CONNECT and HTTP datagrams. Default: none.
     pub tunnels: Tunnels,
+    /// The limits of the peer in WebTransport sessions, if they are taken. Default: 16 of them, each with 16 MiB and 100 streams of each
+    /// kind.
+    pub sessions: SessionLimits,
     /// The dynamic table that the peer may fill, and the streams that it may block (RFC 9204 §5). Default: 4096 bytes, which take
     /// up to 16 KiB of the connection's account of memory once the peer sets a capacity, and 16 streams.
     pub qpack: qpack::Limits,
@@ -50,6 +59,7 @@ impl Default for Settings {
             max_field_section_size: 32 << 10,
             max_unread_fields: 512 << 10,
             tunnels: Tunnels::None,
+            sessions: SessionLimits::default(),
             qpack: qpack::Limits { max_table_capacity: 4096, max_blocked_streams: 16 },
             encoder: qpack::Policy::default(),
         }
@@ -82,6 +92,16 @@ impl Settings {
             [WT_ENABLED, WT_MAX_SESSIONS, ENABLE_WEBTRANSPORT]
                 .into_iter()
                 .for_each(|version| say(version, 1));
+            let SessionLimits { data, uni, bidi, .. } = self.sessions;
+            let limits = [
+                (WT_INITIAL_MAX_DATA, data),
+                (WT_INITIAL_MAX_STREAMS_UNI, uni),
+                (WT_INITIAL_MAX_STREAMS_BIDI, bidi),
+            ];
+            limits
+                .into_iter()
+                .filter(|(_, limit)| *limit > 0)
+                .for_each(|(identifier, limit)| say(identifier, limit.min(varint::MAX)));
         }
         say(reserved(setting), value);
         let mut stream = vec![0x00, 0x04];

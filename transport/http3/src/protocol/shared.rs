@@ -1,10 +1,12 @@
 //! The state that all streams of a connection share.
 
 use super::compression::Compression;
-use super::control::{Kind, Offers, Peer, Seen, SettingsProgress, UPDATE_OF_REQUEST, Uni, Violation};
+use super::control::{
+    Kind, Offers, Peer, Seen, Sessions, SettingsProgress, UPDATE_OF_REQUEST, Uni, Violation,
+};
 use super::departure::Departure;
 use super::own_stream::{ControlStream, MOST_URGENT};
-use super::sessions::{Arrival, Unsorted, WebTransport};
+use super::sessions::{Arrival, Heading, Unsorted, WebTransport};
 use crate::qpack::{self, Field, Line, SectionError};
 use crate::{Code, Priorities, Settings, Tunnels, priority};
 use bytes::{Bytes, BytesMut};
@@ -87,7 +89,8 @@ impl Shared {
             }
         }
         let takes_sessions = settings.tunnels == Tunnels::WebTransport;
-        let web_transport = takes_sessions.then(|| Box::new(WebTransport::new(connection.clone())));
+        let web_transport =
+            takes_sessions.then(|| Box::new(WebTransport::new(connection.clone(), settings.sessions)));
         let client = (connection.role() == Role::Client).then(Box::default);
         Ok(Arc::new(Self {
             connection,
@@ -109,9 +112,9 @@ impl Shared {
     }
 
     /// Hands a stream to its WebTransport session; ends the connection if there can be no such session.
-    pub(crate) fn arrive(&self, session: u64, arrival: Arrival) {
+    pub(crate) fn arrive(&self, session: u64, arrival: Arrival, header: u64) {
         let Some(web_transport) = self.web_transport() else { return };
-        web_transport.arrive(session, arrival).unwrap_or_else(|violation| self.close(violation));
+        web_transport.arrive(session, arrival, header).unwrap_or_else(|violation| self.close(violation));
     }
 
     /// The largest field section that the peer takes, as far as is known.
@@ -146,16 +149,24 @@ impl Shared {
         self.client.as_ref().map(|client| &client.departure)
     }
 
-    /// Returns the server's extensions to a client: waits for its SETTINGS, while somebody [watches](watch).
+    /// Those who wait for the peer's SETTINGS: clients, and servers that take WebTransport sessions.
+    fn heard(&self) -> Option<&Notify> {
+        let of_server = self.web_transport().map(WebTransport::heard);
+        self.client.as_ref().map(|client| &client.heard).or(of_server)
+    }
+
+    /// Returns the peer's extensions to a client, or to a server that takes WebTransport sessions: waits for its SETTINGS, while
+    /// somebody [watches](watch).
     pub(crate) async fn offers(&self) -> Result<Offers, ConnectionError> {
-        let Some(client) = &self.client else { return Ok(Offers::default()) };
+        let Some(notify) = self.heard() else { return Ok(Offers::default()) };
         loop {
-            let heard = client.heard.notified();
+            let mut heard = std::pin::pin!(notify.notified());
+            heard.as_mut().enable();
             if let Some(offers) = self.offers.get() {
                 return Ok(*offers);
             }
             tokio::select! {
-                () = heard => {}
+                () = heard.as_mut() => {}
                 lost = self.connection.closed() => return Err(lost),
             }
         }
@@ -173,8 +184,13 @@ impl Shared {
             && self.offers.set(offers).is_ok()
         {
             self.compression().set_peer_limits(seen.qpack, &self.connection);
-            if let Some(client) = &self.client {
-                client.heard.notify_waiters();
+            if let (Some(web_transport), Some(limits), Sessions::Current) =
+                (self.web_transport(), &seen.limits, offers.sessions)
+            {
+                web_transport.set_peer_limits(**limits);
+            }
+            if let Some(heard) = self.heard() {
+                heard.notify_waiters();
             }
         }
     }
@@ -351,10 +367,10 @@ fn poll_streams(
     while let Some((stream, uni)) = streams.get_mut(index) {
         match poll_stream(shared, stream, uni, seen, context) {
             Poll::Ready(Ok(None)) => drop(streams.swap_remove(index)),
-            Poll::Ready(Ok(Some((session, begun)))) => {
+            Poll::Ready(Ok(Some(Heading { session, header, begun }))) => {
                 // Those of a session are accepted in the order in which they came.
                 let (stream, _) = streams.remove(index);
-                shared.arrive(session, Arrival::Uni(stream, begun));
+                shared.arrive(session, Arrival::Uni(stream, begun), header);
             }
             Poll::Ready(Err(violation)) => return Poll::Ready(Some(violation)),
             Poll::Pending => index += 1,
@@ -402,9 +418,9 @@ fn poll_stream(
     uni: &mut Uni,
     seen: &mut Seen,
     context: &mut Context<'_>,
-) -> Poll<Result<Option<(u64, Bytes)>, Violation>> {
+) -> Poll<Result<Option<Heading>, Violation>> {
     loop {
-        match stream.poll_read_chunk(context, usize::MAX) {
+        match stream.poll_read_chunk(context, uni.most()) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(Some(chunk))) => uni.take(&chunk, seen, &mut shared.compression().tables)?,
             Poll::Ready(Err(ReadError::ConnectionLost(_))) => return Poll::Ready(Ok(None)),
@@ -424,7 +440,7 @@ fn poll_stream(
                 stream.stop(Code::H3_STREAM_CREATION_ERROR.value());
                 return Poll::Ready(Ok(None));
             }
-            Some(Kind::Session) => {
+            Some(Kind::Session(_)) => {
                 if let Some(of) = uni.session() {
                     return Poll::Ready(Ok(Some(of)));
                 }

@@ -1,9 +1,11 @@
 //! The work of a session: streams are handed on, and the stream of the request is listened to (draft-ietf-webtrans-http3 §6).
 
 use super::SessionState;
+use super::capsule::SessionCapsule;
 use super::end::SessionEnd;
+use super::flow::FlowViolation;
+use super::limits::SessionStreams;
 use super::streams::{ReceiveHalf, SendHalf};
-use crate::capsules::RawCapsule;
 use crate::protocol::sessions::Arrival;
 use crate::{Capsules, Code, ReceiveError, Receiving, Sending};
 use bytes::Bytes;
@@ -13,16 +15,6 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::timeout;
 
-/// The end of a session (§6).
-const WT_CLOSE_SESSION: u64 = 0x2843;
-/// The session is to end soon (§4.7).
-const WT_DRAIN_SESSION: u64 = 0x78ae;
-/// Limits of single streams, which the transport has (§5.4).
-const WT_MAX_STREAM_DATA: u64 = 0x190b_4d3e;
-const WT_STREAM_DATA_BLOCKED: u64 = 0x190b_4d42;
-/// The longest reason (§6), with its code in front.
-const LONGEST: u64 = 4 + LONGEST_REASON as u64;
-const LONGEST_REASON: usize = 1024;
 /// The time in which the peer has to take, or to follow, the end of a session.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -83,23 +75,33 @@ impl Driver {
     /// Runs until the session has ended.
     pub(super) async fn run(mut self) {
         self.sending.may_pause(PATIENCE);
-        let mut capsules = Capsules::of(
-            &[WT_CLOSE_SESSION, WT_DRAIN_SESSION, WT_MAX_STREAM_DATA, WT_STREAM_DATA_BLOCKED],
-            LONGEST,
-        );
+        let mut capsules = SessionCapsule::reader();
         let (end, last) = loop {
             tokio::select! {
                 command = self.commands.recv() => match command {
                     Some(Command::Drain) => {
                         // A peer that takes nothing is noticed when it sends nothing, either.
-                        let _stalled = self.sending.data(capsule(WT_DRAIN_SESSION, Bytes::new())).await;
+                        let _stalled = self.sending.data(SessionCapsule::Drain.encode()).await;
                     }
                     Some(Command::Close { code, reason }) => {
-                        break (SessionEnd::ClosedHere, LastWord::Close(close_capsule(code, &reason)));
+                        break (SessionEnd::ClosedHere, LastWord::Close(SessionCapsule::Close { code, reason }.encode()));
                     }
                     None => break (SessionEnd::ClosedHere, LastWord::Finish),
                 },
-                Some(arrival) = self.arrivals.recv() => self.queues.take(arrival, &self.state),
+                Some(arrival) = self.arrivals.recv() => {
+                    let counted = self.count(&arrival);
+                    self.queues.take(arrival, &self.state);
+                    if let Err(violation) = counted {
+                        break violated(violation);
+                    }
+                }
+                reviewed = review(&self.state) => match reviewed {
+                    Ok(said) => {
+                        // As above.
+                        let _stalled = self.sending.data(said).await;
+                    }
+                    Err(violation) => break violated(violation),
+                },
                 piece = self.receiving.data() => {
                     if let Some(end) = self.hear(piece, &mut capsules) {
                         break end;
@@ -114,6 +116,15 @@ impl Driver {
             self.queues.take(late, &self.state);
         }
         self.say(last, &capsules).await;
+    }
+
+    /// Counts a stream of the peer.
+    fn count(&self, arrival: &Arrival) -> Result<(), FlowViolation> {
+        let kind = match arrival {
+            Arrival::Uni(..) => SessionStreams::Unidirectional,
+            Arrival::Bi(..) => SessionStreams::Bidirectional,
+        };
+        self.state.flow.as_ref().map_or(Ok(()), |flow| flow.on_arrival(kind))
     }
 
     /// Takes what came on the stream of the request; returns the end of the session, if that is it.
@@ -143,13 +154,18 @@ impl Driver {
     }
 
     fn obey(&self, capsules: &mut Capsules) -> Option<(SessionEnd, LastWord)> {
-        while let Some(capsule) = capsules.next_capsule() {
+        while let Some(capsule) = SessionCapsule::next(capsules) {
             match capsule {
-                Ok(RawCapsule { kind: WT_DRAIN_SESSION, .. }) => self.state.drain(),
-                Ok(RawCapsule { kind: WT_CLOSE_SESSION, value }) => return Some(closed(&value)),
-                // §5.4: the transport has these limits.
-                Ok(_) => return Some(broken("limits of a stream in a capsule")),
-                Err(_) => return Some(broken("a capsule that is too long")),
+                Ok(SessionCapsule::Drain) => self.state.drain(),
+                Ok(SessionCapsule::Close { code, reason }) => {
+                    return Some((SessionEnd::ClosedByPeer { code, reason }, LastWord::Answer));
+                }
+                // §5.1: without flow control in force, its capsules are ignored.
+                Ok(limit) => match self.state.flow.as_ref().map_or(Ok(()), |flow| flow.on_capsule(&limit)) {
+                    Ok(()) => {}
+                    Err(violation) => return Some(violated(violation)),
+                },
+                Err(error) => return Some(broken(error.reason())),
             }
         }
         None
@@ -194,49 +210,18 @@ fn broken(reason: &'static str) -> (SessionEnd, LastWord) {
     (SessionEnd::Broken(reason), LastWord::Reset(Code::H3_MESSAGE_ERROR))
 }
 
-/// The end that a WT_CLOSE_SESSION capsule with this value says (§6).
-fn closed(value: &[u8]) -> (SessionEnd, LastWord) {
-    let parts = value.split_first_chunk().map(|(code, reason)| (*code, std::str::from_utf8(reason)));
-    match parts {
-        Some((code, Ok(reason))) => {
-            let (code, reason) = (u32::from_be_bytes(code), reason.to_owned());
-            (SessionEnd::ClosedByPeer { code, reason }, LastWord::Answer)
+fn violated(FlowViolation(reason): FlowViolation) -> (SessionEnd, LastWord) {
+    (SessionEnd::Broken(reason), LastWord::Reset(Code::WT_FLOW_CONTROL_ERROR))
+}
+
+/// Ready with capsules that the peer is to get; never if flow control is not in force.
+async fn review(state: &SessionState) -> Result<Bytes, FlowViolation> {
+    let Some(flow) = &state.flow else { return std::future::pending().await };
+    loop {
+        flow.due().await;
+        let capsules = flow.review()?;
+        if !capsules.is_empty() {
+            return Ok(capsules.iter().map(SessionCapsule::encode).collect::<Vec<_>>().concat().into());
         }
-        Some((_, Err(_))) => broken("the reason is no UTF-8"),
-        None => broken("a close without a code"),
-    }
-}
-
-/// The capsule that closes a session, with as much of the reason as it may have.
-fn close_capsule(code: u32, reason: &str) -> Bytes {
-    let mut length = reason.len().min(LONGEST_REASON);
-    while !reason.is_char_boundary(length) {
-        length -= 1;
-    }
-    let reason = reason.get(..length).unwrap_or_default();
-    capsule(WT_CLOSE_SESSION, [&code.to_be_bytes(), reason.as_bytes()].concat().into())
-}
-
-fn capsule(kind: u64, value: Bytes) -> Bytes {
-    let mut bytes = Vec::with_capacity(16 + value.len());
-    RawCapsule { kind, value }.put(&mut bytes);
-    bytes.into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reason_is_cut_at_a_character_and_comes_back() {
-        let reason = format!("{}ü", "a".repeat(LONGEST_REASON - 1));
-        let mut capsules = Capsules::of(&[WT_CLOSE_SESSION], LONGEST);
-        capsules.push(&close_capsule(7, &reason));
-        let value = capsules.next_capsule().unwrap().unwrap().value;
-        let (end, _) = closed(&value);
-        let kept = reason[..LONGEST_REASON - 1].to_owned();
-        assert_eq!(end, SessionEnd::ClosedByPeer { code: 7, reason: kept });
-        assert_eq!(closed(&[0, 0, 0]).0, SessionEnd::Broken("a close without a code"));
-        assert_eq!(closed(&[0, 0, 0, 0, 0xff]).0, SessionEnd::Broken("the reason is no UTF-8"));
     }
 }

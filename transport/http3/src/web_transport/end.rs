@@ -82,9 +82,9 @@ impl From<ReadError> for StreamError {
 /// The reason for which there is no session.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SessionError {
-    /// The connection has a session already: without flow control for each, there is one at a time
+    /// The connection has as many sessions as it may have at a time: one, unless both ends declare limits for each
     /// (draft-ietf-webtrans-http3 §5.1).
-    #[error("the connection has a session already")]
+    #[error("the connection has as many sessions as it may have")]
     TooMany,
     /// The other end, or this one, does not say in its SETTINGS that it takes WebTransport sessions.
     #[error("WebTransport is not offered on this connection")]

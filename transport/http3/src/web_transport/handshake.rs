@@ -3,14 +3,18 @@
 use super::Session;
 use super::end::SessionError;
 use crate::client::{Client, RequestError};
-use crate::protocol::control::Sessions;
+use crate::protocol::control::{Offered, Offers, Sessions};
 use crate::protocol::sessions::TooManySessions;
 use crate::{Code, Protocol, Receiving, Sending};
 use bytes::Bytes;
 use http::header::{HeaderName, ORIGIN};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
 use sfv::{BareItem, Item, List, ListEntry, Parser};
+use std::time::Duration;
+use tokio::time::timeout;
 
+/// The time that a client has for its SETTINGS.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The upgrade token of the current draft (§9.1).
 const TOKEN: &str = "webtransport-h3";
 /// The upgrade token of drafts before.
@@ -98,6 +102,17 @@ impl SessionRequest {
             self.refuse(StatusCode::METHOD_NOT_ALLOWED).await?;
             return Err(SessionError::NoSession);
         };
+        let peer = match timeout(PATIENCE, shared.offers()).await {
+            Ok(peer) => peer.map_err(RequestError::from)?,
+            Err(_late) => Offers::default(),
+        };
+        // §3.1: what was asked for before these came is malformed without them.
+        if peer.sessions == Sessions::None || peer.datagrams == Offered::No {
+            let Self { mut sending, mut receiving, .. } = self;
+            receiving.stop(Code::H3_MESSAGE_ERROR);
+            sending.reset(Code::H3_MESSAGE_ERROR);
+            return Err(SessionError::NotOffered);
+        }
         // §3.2: a page says where it comes from.
         if let Some(origin) = self.request.headers().get(ORIGIN) {
             let origin = origin.to_str().unwrap_or("null").to_owned();
@@ -110,7 +125,7 @@ impl SessionRequest {
         let protocol = offered.into_iter().find(|offered| terms.protocols.contains(offered));
         let Self { mut sending, mut receiving, .. } = self;
         let Ok(arrivals) = web_transport.open(sending.id().0) else {
-            // §5.1: without flow control there is one session at a time.
+            // §5.1: without flow control there is one session at a time, and with it a number of them.
             receiving.stop(Code::H3_REQUEST_REJECTED);
             sending.reset(Code::H3_REQUEST_REJECTED);
             return Err(SessionError::TooMany);

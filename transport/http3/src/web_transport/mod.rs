@@ -5,8 +5,8 @@
 //! and [`PartialDelivery::On`](hvq::config::PartialDelivery) in the configuration of their connections, so that a stream that is
 //! reset at once still tells its session.
 //!
-//! The current draft is spoken, and with peers that do not know it the drafts from 2 on, as browsers do. A connection has one session
-//! at a time: flow control of sessions (§5 of the draft) is not offered.
+//! The current draft is spoken, and with peers that do not know it the drafts from 2 on, as browsers do. If both ends declare limits of
+//! sessions ([`SessionLimits`], §5 of the draft), a connection has several at a time; otherwise it has one.
 //!
 //! ```
 //! # async fn talk(client: hvq_h3::client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -22,22 +22,32 @@
 //! # }
 //! ```
 
+mod capsule;
 mod codes;
 mod driver;
 mod end;
+mod flow;
 mod handshake;
+mod limits;
 mod streams;
 
+pub use capsule::{CapsuleError, SessionCapsule};
 pub use end::{SessionEnd, SessionError, StreamError};
 pub use handshake::{Origins, SessionRequest, Terms, asks_for_session};
+pub use limits::{SessionLimits, SessionStreams};
 pub use streams::{ReceiveHalf, SendHalf};
+
+pub use crate::protocol::sessions::{Beginning, beginning};
+
+pub(crate) use flow::Early;
 
 use crate::protocol::sessions::{Arrival, BIDI_STREAM, UNI_STREAM, header};
 use crate::protocol::shared::{Shared, lock};
 use crate::{Flow, Outcome, Receiving, Sending};
 use bytes::Bytes;
 use driver::{Command, Driver, Queues};
-use hvq::{Priority, StreamId};
+use flow::{SessionFlow, StreamCredit};
+use hvq::{Priority, Role, StreamId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use streams::{Half, OpenHalf};
@@ -61,6 +71,8 @@ pub(crate) struct SessionState {
     /// The halves of its streams that somebody holds.
     halves: Mutex<HashMap<(StreamId, Half), OpenHalf>>,
     life: watch::Sender<Life>,
+    /// The flow control of the session, if it is in force.
+    flow: Option<Arc<SessionFlow>>,
 }
 
 impl SessionState {
@@ -75,7 +87,25 @@ impl SessionState {
     }
 
     fn forget(&self, id: StreamId, half: Half) {
-        lock(&self.halves).remove(&(id, half));
+        let mut halves = lock(&self.halves);
+        halves.remove(&(id, half));
+        let is_over = !halves.contains_key(&(id, half.other()));
+        drop(halves);
+        // RFC 9000 §2.1: the last bit tells who opened it.
+        let is_ours = id.0.is_multiple_of(2) == (self.shared.role() == Role::Client);
+        if let Some(flow) = self.flow.as_ref().filter(|_| is_over && !is_ours) {
+            flow.on_closed(SessionStreams::of(id));
+        }
+    }
+
+    /// Something was read from a stream.
+    fn on_read(&self) {
+        self.flow.iter().for_each(|flow| flow.on_read());
+    }
+
+    /// A stream was stopped here.
+    fn on_stopped(&self) {
+        self.flow.iter().for_each(|flow| flow.on_stopped());
     }
 
     /// The peer wants to end the session soon.
@@ -140,13 +170,16 @@ impl Session {
     fn begin(
         sending: Sending,
         receiving: Receiving,
-        arrivals: UnboundedReceiver<Arrival>,
+        (arrivals, early): (UnboundedReceiver<Arrival>, Early),
         protocol: Option<String>,
     ) -> Self {
         let (id, shared) = (sending.id(), receiving.shared().clone());
         let datagrams = shared.web_transport().and_then(|web_transport| web_transport.datagrams().flow(id));
+        let flow = shared.web_transport().and_then(|web_transport| {
+            SessionFlow::between(web_transport.limits(), web_transport.peer_limits(), early)
+        });
         let (halves, life) = (Mutex::default(), watch::Sender::new(Life::Open));
-        let state = Arc::new(SessionState { id, shared, halves, life });
+        let state = Arc::new(SessionState { id, shared, halves, life, flow });
         let (commands, heard) = unbounded_channel();
         let ((uni, uni_queue), (bi, bi_queue)) = (unbounded_channel(), unbounded_channel());
         let queues = Queues { uni, bi };
@@ -184,8 +217,12 @@ impl Session {
     /// The session has ended, or the peer wants nothing of the stream.
     pub async fn open_uni(&self) -> Result<SendHalf, StreamError> {
         self.unless_ended(async {
+            let credit = self.stream_credit(SessionStreams::Unidirectional).await;
             let mut stream = self.connection().open_uni().await.map_err(StreamError::ConnectionLost)?;
             let header = header(UNI_STREAM, self.id().0);
+            if let Some(credit) = credit {
+                credit.spend();
+            }
             stream.write_all(&header).await?;
             Ok(SendHalf::new(stream, header.len() as u64, &self.parts.state))
         })
@@ -198,10 +235,17 @@ impl Session {
     /// The session has ended, or the peer wants nothing of the stream.
     pub async fn open_bi(&self) -> Result<(SendHalf, ReceiveHalf), StreamError> {
         self.unless_ended(async {
+            let credit = self.stream_credit(SessionStreams::Bidirectional).await;
             let (mut send, receive) =
                 self.connection().open_bi().await.map_err(StreamError::ConnectionLost)?;
             let header = header(BIDI_STREAM, self.id().0);
+            if let Some(credit) = credit {
+                credit.spend();
+            }
             send.write_all(&header).await?;
+            if let Some(flow) = &self.parts.state.flow {
+                receive.meter(flow.received(), 0);
+            }
             let receive = ReceiveHalf::new(receive, Bytes::new(), &self.parts.state);
             Ok((SendHalf::new(send, header.len() as u64, &self.parts.state), receive))
         })
@@ -294,6 +338,14 @@ impl Session {
     /// Waits until the session has ended.
     pub async fn closed(&self) -> SessionEnd {
         self.parts.state.ended().await
+    }
+
+    /// Waits until the session permits one more stream, if it has a limit.
+    async fn stream_credit(&self, kind: SessionStreams) -> Option<StreamCredit<'_>> {
+        match &self.parts.state.flow {
+            Some(flow) => Some(flow.stream(kind).await),
+            None => None,
+        }
     }
 
     async fn unless_ended<T>(

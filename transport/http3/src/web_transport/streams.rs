@@ -3,6 +3,7 @@
 use super::SessionState;
 use super::codes;
 use super::end::StreamError;
+use super::flow::Outgoing;
 use crate::Code;
 use crate::protocol::shared::lock;
 use bytes::Bytes;
@@ -18,6 +19,8 @@ pub struct SendHalf {
     id: StreamId,
     /// Bytes of the header that names the session, which outlive a reset (draft-ietf-webtrans-http3 §4.4).
     header: u64,
+    /// The count of what is written, if flow control of sessions is in force.
+    outgoing: Option<Arc<Outgoing>>,
     state: Arc<SessionState>,
 }
 
@@ -42,6 +45,7 @@ impl Drop for ReceiveHalf {
         let mut stream = lock(&self.stream);
         if !stream.is_over() {
             stream.stop(codes::to_http(0));
+            self.state.on_stopped();
         }
         drop(stream);
         self.state.forget(self.id, Half::Receive);
@@ -53,6 +57,16 @@ impl Drop for ReceiveHalf {
 pub(super) enum Half {
     Send,
     Receive,
+}
+
+impl Half {
+    /// The other one.
+    pub(super) fn other(self) -> Self {
+        match self {
+            Self::Send => Self::Receive,
+            Self::Receive => Self::Send,
+        }
+    }
 }
 
 /// A half that is open, as its session knows it.
@@ -78,9 +92,10 @@ impl OpenHalf {
 
 impl SendHalf {
     pub(super) fn new(stream: SendStream, header: u64, state: &Arc<SessionState>) -> Self {
+        let outgoing = state.flow.as_ref().map(|flow| flow.begin(&stream, header));
         let (id, stream) = (stream.id(), Arc::new(Mutex::new(stream)));
         state.note(id, Half::Send, OpenHalf::Send(stream.clone(), header));
-        Self { stream, id, header, state: state.clone() }
+        Self { stream, id, header, outgoing, state: state.clone() }
     }
 
     /// The stream's ID.
@@ -93,12 +108,34 @@ impl SendHalf {
         lock(&self.stream).set_priority(priority);
     }
 
-    /// Sends the first part of `data` that fits, and returns its length.
+    /// Sends the first part of `data` that fits, and returns its length. Waits while the limits of the stream, of the session or of
+    /// the connection permit nothing.
     ///
     /// # Errors
     /// See [`StreamError`].
     pub async fn write(&mut self, data: &[u8]) -> Result<usize, StreamError> {
-        self.wait(|stream, context| stream.poll_write_some(context, data)).await
+        let (Some(flow), Some(outgoing)) = (&self.state.flow, &self.outgoing) else {
+            return self.wait(|stream, context| stream.poll_write_some(context, data)).await;
+        };
+        loop {
+            let written = self.wait(|stream, context| {
+                flow.write(outgoing, data.len(), |most| {
+                    stream.poll_write_some(context, data.get(..most).unwrap_or(data))
+                })
+            });
+            if let Some(written) = written.await? {
+                return Ok(written);
+            }
+            tokio::select! {
+                biased;
+                _ = self.state.ended() => return Err(StreamError::SessionEnded),
+                // One that the peer stopped does not wait for credit.
+                stopped = self.wait(|stream, context| stream.poll_stopped(context)) => {
+                    return Err(stopped?.map_or(StreamError::Closed, |code| WriteError::Stopped(code).into()));
+                }
+                () = flow.raised() => {}
+            }
+        }
     }
 
     /// Sends all of `data`.
@@ -129,6 +166,7 @@ impl SendHalf {
     pub fn reset(&mut self, code: u32) -> Result<(), StreamError> {
         // Draft-ietf-webtrans-http3 §4.4: with the header at least, so that the reset reaches the session.
         let reset = lock(&self.stream).reset_at(codes::to_http(code), self.header);
+        self.outgoing.iter().for_each(|outgoing| outgoing.end());
         reset.map(drop).map_err(|error| self.explain(error))
     }
 
@@ -153,6 +191,9 @@ impl SendHalf {
     }
 
     fn explain(&self, error: WriteError) -> StreamError {
+        if let (WriteError::Stopped(_), Some(outgoing)) = (&error, &self.outgoing) {
+            outgoing.end();
+        }
         match error {
             WriteError::Closed if self.state.end().is_some() => StreamError::SessionEnded,
             error => error.into(),
@@ -183,10 +224,13 @@ impl ReceiveHalf {
         let read = poll_fn(|context| lock(&self.stream).poll_read_chunk(context, most));
         tokio::select! {
             biased;
-            read = read => read.map_err(|error| match error {
-                ReadError::Stopped if self.state.end().is_some() => StreamError::SessionEnded,
-                error => error.into(),
-            }),
+            read = read => {
+                self.state.on_read();
+                read.map_err(|error| match error {
+                    ReadError::Stopped if self.state.end().is_some() => StreamError::SessionEnded,
+                    error => error.into(),
+                })
+            }
             _ = self.state.ended() => Err(StreamError::SessionEnded),
         }
     }
@@ -210,5 +254,6 @@ impl ReceiveHalf {
     pub fn stop(&mut self, code: u32) {
         self.begun.clear();
         lock(&self.stream).stop(codes::to_http(code));
+        self.state.on_stopped();
     }
 }

@@ -30,6 +30,8 @@ mod web_transport;
 #[cfg(test)]
 mod web_transport_browser;
 #[cfg(test)]
+mod web_transport_flow;
+#[cfg(test)]
 mod web_transport_hostile;
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use crate::web_transport_echo;
 use http::{Request, StatusCode};
 use hvq_h3::client::Client;
 use hvq_h3::web_transport::{
-    Origins, Session, SessionEnd, SessionError, SessionRequest, StreamError, Terms, asks_for_session,
+    Origins, Session, SessionEnd, SessionError, SessionLimits, SessionRequest, StreamError, Terms,
+    asks_for_session,
 };
 use hvq_h3::{Code, Outcome, ReceiveError, Settings, Tunnels};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// Settings of both ends.
-fn with_sessions() -> Settings {
+pub fn with_sessions() -> Settings {
     Settings { tunnels: Tunnels::WebTransport, ..Settings::default() }
 }
 
@@ -28,8 +29,18 @@ pub async fn served_through(
     terms: Terms,
     gate: Arc<Semaphore>,
 ) -> (Client, UnboundedReceiver<Result<Session, SessionError>>) {
+    served_within(terms, gate, SessionLimits::default()).await
+}
+
+/// The same, with these limits of both ends.
+pub async fn served_within(
+    terms: Terms,
+    gate: Arc<Semaphore>,
+    limits: SessionLimits,
+) -> (Client, UnboundedReceiver<Result<Session, SessionError>>) {
     let (told, sessions) = unbounded_channel();
-    let client = client_of(with_sessions(), move |request, sending, receiving| {
+    let settings = Settings { sessions: limits, ..with_sessions() };
+    let client = client_of(settings, move |request, sending, receiving| {
         let (terms, told, gate) = (terms.clone(), told.clone(), gate.clone());
         async move {
             gate.acquire().await.unwrap().forget();
@@ -42,15 +53,20 @@ pub async fn served_through(
 }
 
 /// A session, as both ends have it. The client and the server of its connection live as long.
-struct Ends {
-    near: Session,
-    far: Session,
-    client: Client,
+pub struct Ends {
+    pub near: Session,
+    pub far: Session,
+    pub client: Client,
     _sessions: UnboundedReceiver<Result<Session, SessionError>>,
 }
 
 async fn session() -> Ends {
-    let (client, mut sessions) = served(Terms::default()).await;
+    session_within(SessionLimits::default()).await
+}
+
+/// The same, with these limits of both ends.
+pub async fn session_within(limits: SessionLimits) -> Ends {
+    let (client, mut sessions) = served_within(Terms::default(), Arc::new(Semaphore::new(100)), limits).await;
     let near = within(client.web_transport(&get("/echo"), &[])).await.unwrap();
     let far = within(sessions.recv()).await.unwrap().unwrap();
     Ends { near, far, client, _sessions: sessions }
@@ -174,9 +190,9 @@ async fn a_session_that_is_dropped_is_closed_without_a_reason() {
 }
 
 #[tokio::test]
-async fn a_connection_has_one_session_at_a_time() {
+async fn without_flow_control_a_connection_has_one_session_at_a_time() {
     // Draft-ietf-webtrans-http3 §5.1.
-    let ends = session().await;
+    let ends = session_within(SessionLimits::NONE).await;
     let second = within(ends.client.web_transport(&get("/"), &[])).await;
     assert_eq!(second.unwrap_err(), SessionError::TooMany);
     let refused =
