@@ -28,6 +28,8 @@ mod verdict;
 #[cfg(test)]
 mod web_transport;
 #[cfg(test)]
+mod web_transport_aioquic;
+#[cfg(test)]
 mod web_transport_browser;
 #[cfg(test)]
 mod web_transport_flow;
