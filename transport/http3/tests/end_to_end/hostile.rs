@@ -211,7 +211,7 @@ async fn trailers_that_wait_for_their_body_count_like_header_sections() {
     for _ in 0..10 {
         let (mut send, mut receive) = within(pair.client.open_bi()).await.unwrap();
         let _refused = send.write_all(&[get_frame(), unfinished(30_000, 30_000)].concat()).await;
-        let ended = tokio::time::timeout(Duration::from_millis(100), code(&mut receive)).await;
+        let ended = tokio::time::timeout(Duration::from_millis(500), code(&mut receive)).await;
         refused += usize::from(ended == Ok(Some(Code::H3_REQUEST_REJECTED.value())));
         streams.push((send, receive));
     }
