@@ -13,6 +13,7 @@ TITLES = {
     "rfc9001": "RFC 9001, TLS",
     "rfc9002": "RFC 9002, recovery",
     "rfc9204": "RFC 9204, QPACK",
+    "rfc9218": "RFC 9218, priorities",
     "rfc9221": "RFC 9221, datagrams",
 }
 BEGIN, END = "<!-- rules: begin -->", "<!-- rules: end -->"

@@ -78,6 +78,10 @@ impl Parameters {
         let Ok(dictionary) = Parser::new(&lines.join(&b", "[..])).parse::<Dictionary>() else {
             return Self::default();
         };
+        //= https://www.rfc-editor.org/rfc/rfc9218#section-4
+        //# Where the Dictionary is successfully parsed, this document places the additional requirement that
+        //# unknown priority parameters, priority parameters with out-of-range values, or values of unexpected
+        //# types MUST be ignored.
         let item = |key: &str| match dictionary.get(key) {
             Some(ListEntry::Item(item)) => Some(&item.bare_item),
             Some(ListEntry::InnerList(_)) | None => None,

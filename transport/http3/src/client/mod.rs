@@ -76,6 +76,18 @@ impl Client {
         self.shared.is_going_away()
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
+    //= type=implication
+    //= reason=The stream is one of those that requests have: only they have responses.
+    //# The request-stream variant of PRIORITY_UPDATE (type=0xF0700) MUST reference a request stream.
+    //= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
+    //= type=implication
+    //= reason=The transport opens no stream beyond the limit of the server.
+    //# The stream ID MUST be within the client-initiated bidirectional stream limit.
+    //= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
+    //= type=implication
+    //= reason=Only clients have this method.
+    //# Servers MUST NOT send PRIORITY_UPDATE frames of either type.
     /// Asks for another priority of the response on stream `id` (PRIORITY_UPDATE, RFC 9218 §7.1), which is advice to the server.
     /// An urgency above 7 counts as 7.
     pub fn reprioritize(&self, id: StreamId, priority: Priority) {

@@ -31,7 +31,11 @@ fn without_a_header_the_default_holds() {
     assert_eq!(parsed(""), (3, false));
 }
 
-/// RFC 9218 §4: "MUST be ignored".
+//= https://www.rfc-editor.org/rfc/rfc9218#section-4
+//= type=test
+//# Where the Dictionary is successfully parsed, this document places the additional requirement that
+//# unknown priority parameters, priority parameters with out-of-range values, or values of unexpected
+//# types MUST be ignored.
 #[test]
 fn parameters_that_make_no_sense_are_ignored_and_the_others_hold() {
     for line in ["u=8, i", "u=-1, i", "u=1.0, i", "u=\"1\", i", "u=(1 2), i", "u, i", "u=256, i", "q=1, i"] {

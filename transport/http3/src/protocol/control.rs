@@ -18,6 +18,10 @@ const LARGEST_FRAME: u64 = 16 << 10;
 
 /// PRIORITY_UPDATE frames about the response to a request, and about a push (RFC 9218 §7.1, §7.2).
 pub(super) const UPDATE_OF_REQUEST: u64 = 0xf0700;
+//= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
+//= type=implication
+//= reason=Nothing here sends this type.
+//# The push-stream variant of PRIORITY_UPDATE (type=0xF0701) MUST reference a promised push stream.
 const UPDATE_OF_PUSH: u64 = 0xf0701;
 
 /// A violation of the protocol that ends the connection: its code and reason.
@@ -336,6 +340,9 @@ impl Seen {
 
     /// PRIORITY_UPDATE (RFC 9218 §7): an ID, and the value of a `priority` header.
     fn update(&mut self, kind: u64, mut payload: &[u8]) -> Result<(), Violation> {
+        //= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
+        //# If a client receives a PRIORITY_UPDATE frame, this MUST be treated as a connection error of type
+        //# H3_FRAME_UNEXPECTED.
         if self.peer == Peer::Server {
             return Err(Violation(Code::H3_FRAME_UNEXPECTED, "PRIORITY_UPDATE of a server"));
         }
@@ -343,6 +350,13 @@ impl Seen {
             return Err(Violation(Code::H3_FRAME_ERROR, "PRIORITY_UPDATE without an ID"));
         };
         // Nothing was promised, and requests are streams that clients open both ways.
+        //= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
+        //# If a server receives a PRIORITY_UPDATE (type=0xF0700) for a stream ID that is not a request stream,
+        //# this MUST be treated as a connection error of type H3_ID_ERROR.
+        //= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
+        //# If a server receives a PRIORITY_UPDATE (type=0xF0701) with a push ID that is greater than the
+        //# maximum push ID or that has not yet been promised, this MUST be treated as a connection error of
+        //# type H3_ID_ERROR.
         if kind == UPDATE_OF_PUSH || id % 4 != 0 {
             return Err(Violation(Code::H3_ID_ERROR, "a priority of nothing that a client asked for"));
         }
@@ -499,6 +513,15 @@ mod tests {
         assert_eq!(on(&[&endless]).unwrap_err(), Code::QPACK_DECODER_STREAM_ERROR);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
+    //= type=test
+    //# If a server receives a PRIORITY_UPDATE (type=0xF0700) for a stream ID that is not a request stream,
+    //# this MUST be treated as a connection error of type H3_ID_ERROR.
+    //= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
+    //= type=test
+    //# If a server receives a PRIORITY_UPDATE (type=0xF0701) with a push ID that is greater than the
+    //# maximum push ID or that has not yet been promised, this MUST be treated as a connection error of
+    //# type H3_ID_ERROR.
     #[test]
     fn priorities_that_change_are_noted_and_those_of_nothing_end_the_connection() {
         // RFC 9218 §7: the type in four bytes, the length, the ID and a dictionary.

@@ -207,8 +207,10 @@ impl MessageReader {
             (0x05, _) if self.sender == Peer::Server => {
                 return Err(violation(Code::H3_ID_ERROR, "a promise of a push that nobody permitted"));
             }
-            // §4.1: nothing of the message behind the trailers; §7.2: frames of other streams, and of HTTP/2; RFC 9218 §7:
-            // PRIORITY_UPDATE is a frame of the control stream.
+            // §4.1: nothing of the message behind the trailers; §7.2: frames of other streams, and of HTTP/2.
+            //= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
+            //# Receiving a PRIORITY_UPDATE frame on a stream other than the client control stream MUST be treated
+            //# as a connection error of type H3_FRAME_UNEXPECTED.
             (0x00..=0x09 | 0x0d | 0xf0700 | 0xf0701, _) => {
                 return Err(violation(Code::H3_FRAME_UNEXPECTED, "not a frame of a message, or not here"));
             }

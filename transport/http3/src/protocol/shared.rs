@@ -215,6 +215,8 @@ impl Shared {
         let mut payload = Vec::new();
         varint::put(&mut payload, id);
         payload.extend_from_slice(priority::header(priority).as_ref().map_or(b"", |value| value.as_bytes()));
+        //= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
+        //# The PRIORITY_UPDATE frame MUST be sent on the client control stream
         self.say(UPDATE_OF_REQUEST, &payload);
     }
 

@@ -155,6 +155,9 @@ async fn a_request_beyond_what_a_server_accepted_is_told_so_while_it_waits() {
     assert_eq!(within(first.response()).await.unwrap_err(), ReceiveError::Refused);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
+//= type=test
+//# The PRIORITY_UPDATE frame MUST be sent on the client control stream
 #[tokio::test]
 async fn a_response_has_the_priority_that_the_client_asked_for_last() {
     // RFC 9218 §5, §7.1.

@@ -183,6 +183,10 @@ async fn all_of(cases: &[(&str, Vec<Act>, Verdict)]) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
+//= type=test
+//# Receiving a PRIORITY_UPDATE frame on a stream other than the client control stream MUST be treated
+//# as a connection error of type H3_FRAME_UNEXPECTED.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frames_of_a_response_come_in_order() {
     // RFC 9114 §4.1, §7.1, §7.2, §7.2.5, §7.2.8; RFC 9218 §7.1. attacks.md H1, H4.
@@ -269,6 +273,10 @@ async fn malformed_responses_are_stopped_and_end_no_other() {
     .await;
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
+//= type=test
+//# If a client receives a PRIORITY_UPDATE frame, this MUST be treated as a connection error of type
+//# H3_FRAME_UNEXPECTED.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn control_streams_say_what_servers_may_say() {
     // RFC 9114 §5.2, §6.2.1, §7.2.3 to §7.2.8; RFC 9218 §7; RFC 9220 §3; RFC 9297 §2.1.1. attacks.md H3, H15, H16.
