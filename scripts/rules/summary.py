@@ -12,6 +12,7 @@ TITLES = {
     "rfc9000": "RFC 9000, transport",
     "rfc9001": "RFC 9001, TLS",
     "rfc9002": "RFC 9002, recovery",
+    "rfc9114": "RFC 9114, HTTP/3",
     "rfc9204": "RFC 9204, QPACK",
     "rfc9218": "RFC 9218, priorities",
     "rfc9221": "RFC 9221, datagrams",

@@ -41,6 +41,9 @@ impl RequestError {
     pub fn is_unprocessed(&self) -> bool {
         match self {
             Self::GoingAway => true,
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-5.4
+            //# If a connection terminates without a GOAWAY frame, clients MUST assume that any request that was
+            //# sent, whether in whole or in part, might have been processed.
             Self::Reset(code) => *code == Code::H3_REQUEST_REJECTED.value(),
             Self::Connection(_)
             | Self::NotOffered
@@ -77,6 +80,10 @@ impl From<ReceiveError> for RequestError {
 mod tests {
     use super::*;
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-5.4
+    //= type=test
+    //# If a connection terminates without a GOAWAY frame, clients MUST assume that any request that was
+    //# sent, whether in whole or in part, might have been processed.
     #[test]
     fn a_request_may_be_made_again_if_the_server_says_that_nothing_was_done() {
         assert!(RequestError::from(ReceiveError::Refused).is_unprocessed());

@@ -107,6 +107,11 @@ impl Client {
         Ok((sending, receiving))
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.1
+    //= type=implication
+    //= reason=The stream ends with the request, whatever the server does.
+    //# Unless using the CONNECT method (see Section 4.4), clients MUST NOT make stream closure dependent on
+    //# receiving a response to their request.
     /// Sends a whole request: `body` may be empty. Its header section says no `content-length` of its own accord.
     ///
     /// # Errors
@@ -118,6 +123,8 @@ impl Client {
     ) -> Result<(Sending, Receiving), RequestError> {
         let pseudo = self.pseudo(request).await?;
         let (mut sending, receiving) = self.stream(request).await?;
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-4.1
+        //# After sending a request, a client MUST close the stream for sending.
         told(sending.ask_whole(&pseudo.lines(), request.headers(), body).await)?;
         Ok((sending, receiving))
     }
@@ -141,8 +148,15 @@ impl Client {
         Ok((receiving.response().await?, sending, receiving))
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.1
+    //= type=implication
+    //= reason=Each request opens a stream of its own.
+    //# A client MUST send only a single request on a given stream.
     /// A stream for `request`.
     async fn stream(&self, request: &Request<()>) -> Result<(Sending, Receiving), RequestError> {
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-5.2
+        //# Endpoints MUST NOT initiate new requests or promise new pushes on the connection after receipt of a
+        //# GOAWAY frame from the peer.
         if self.is_going_away() {
             return Err(RequestError::GoingAway);
         }
@@ -155,12 +169,19 @@ impl Client {
     /// The pseudo-header fields of `request` (RFC 9114 §4.3.1), once it may be sent.
     async fn pseudo<'a>(&self, request: &'a Request<()>) -> Result<Pseudo<'a>, RequestError> {
         // RFC 9114 §4.2: what has such fields is malformed.
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-4.2
+        //= type=implication
+        //= reason=A `HeaderName` has lower case alone.
+        //# Characters in field names MUST be converted to lowercase prior to their encoding.
         fields::check(request.headers()).map_err(|_| RequestError::Malformed)?;
         let protocol = request.extensions().get::<Protocol>();
         if let Some(protocol) = protocol {
             let offers = self.shared.offers().await?;
             // RFC 9220 §3: not before the setting was received, and not without it.
             let lacks_datagrams = offers.datagrams == Offered::No && protocol.has_datagrams();
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4.2
+            //# An HTTP implementation MUST NOT send frames or requests that would be invalid based on its current
+            //# understanding of the peer's settings.
             if offers.extended_connect == Offered::No || lacks_datagrams {
                 return Err(RequestError::NotOffered);
             }
@@ -172,6 +193,9 @@ impl Client {
 /// The result of sending a request that the server may stop: its reason comes on the other half.
 fn told(sent: Result<(), SendError>) -> Result<(), RequestError> {
     match sent {
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-4.1
+        //# Clients MUST NOT discard complete responses as a result of having their request terminated abruptly,
+        //# though clients can always discard responses at their discretion for other reasons.
         Err(SendError::Lost(WriteError::Stopped(_))) => Ok(()),
         sent => Ok(sent?),
     }
@@ -190,24 +214,42 @@ impl<'a> Pseudo<'a> {
     /// Those of `request`; `None` if its URI lacks a part.
     fn of(request: &'a Request<()>, protocol: Option<&'a Protocol>) -> Option<Self> {
         let uri = request.uri();
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-4.4
+        //# A CONNECT request MUST be constructed as follows:
         let is_tunnel = request.method() == Method::CONNECT && protocol.is_none();
         let target = match is_tunnel {
             true => None,
             false => {
                 let path = uri.path_and_query().map(|path| path.as_str());
                 // RFC 9114 §4.3.1: no path is `/`, or `*` of the server as a whole.
+                //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3.1
+                //# This pseudo-header field MUST NOT be empty for "http" or "https" URIs; "http" or "https" URIs that
+                //# do not contain a path component MUST include a value of / (ASCII 0x2f).
                 let none = if request.method() == Method::OPTIONS { "*" } else { "/" };
                 Some((uri.scheme_str()?, path.filter(|path| !path.is_empty()).unwrap_or(none)))
             }
         };
         Some(Self {
             method: request.method().as_str(),
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3.1
+            //= type=implication
+            //= reason=Requests without an authority are not sent.
+            //# If the scheme does not have a mandatory authority component and none is provided in the request
+            //# target, the request MUST NOT contain the :authority pseudo-header or Host header fields.
             authority: uri.authority()?.as_str(),
             target,
             protocol: protocol.map(Protocol::as_str),
         })
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3
+    //= type=implication
+    //= reason=These are all that are written.
+    //# Endpoints MUST NOT generate pseudo-header fields other than those defined in this document.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.5
+    //= type=implication
+    //= reason=Nothing writes the frame.
+    //# A client MUST NOT send a PUSH_PROMISE frame.
     fn lines(&self) -> Vec<(&'static str, &'a [u8])> {
         let lines = [
             (":method", Some(self.method)),
@@ -230,6 +272,13 @@ mod tests {
         Some(pseudo.lines().into_iter().map(|(name, value)| (name, text(value))).collect())
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3.1
+    //= type=test
+    //# This pseudo-header field MUST NOT be empty for "http" or "https" URIs; "http" or "https" URIs that
+    //# do not contain a path component MUST include a value of / (ASCII 0x2f).
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.4
+    //= type=test
+    //# A CONNECT request MUST be constructed as follows:
     #[test]
     fn requests_have_the_pseudo_header_fields_of_their_kind() {
         // RFC 9114 §4.3.1, §4.4; RFC 9220 §3.

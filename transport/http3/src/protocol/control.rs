@@ -212,11 +212,23 @@ impl Uni {
         let Some((length, second)) = varint::get(self.buffer.get(first..).unwrap_or_default()) else {
             return Ok(None);
         };
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.1
+        //# If the first frame of the control stream is any other frame type, this MUST be treated as a
+        //# connection error of type H3_MISSING_SETTINGS.
         if settings == SettingsProgress::Awaited && kind != 0x04 {
             return Err(Violation(Code::H3_MISSING_SETTINGS, "the first frame is not SETTINGS"));
         }
         match kind {
             // DATA, HEADERS and PUSH_PROMISE, and what HTTP/2 had (RFC 9114 §7.2, §11.2.1).
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.1
+            //# If a DATA frame is received on a control stream, the recipient MUST respond with a connection error
+            //# of type H3_FRAME_UNEXPECTED.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.2
+            //# If a HEADERS frame is received on a control stream, the recipient MUST respond with a connection
+            //# error of type H3_FRAME_UNEXPECTED.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.5
+            //# If a PUSH_PROMISE frame is received on the control stream, the client MUST respond with a connection
+            //# error of type H3_FRAME_UNEXPECTED.
             0x00 | 0x01 | 0x05 | 0x02 | 0x06 | 0x08 | 0x09 => {
                 return Err(Violation(Code::H3_FRAME_UNEXPECTED, "not a frame of a control stream"));
             }
@@ -241,6 +253,9 @@ impl Uni {
             UPDATE_OF_REQUEST | UPDATE_OF_PUSH => return seen.update(kind, &payload).map(Some),
             _ => return seen.frame(kind, &payload).map(Some),
         }
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4
+        //# If an endpoint receives a second SETTINGS frame on the control stream, the endpoint MUST respond
+        //# with a connection error of type H3_FRAME_UNEXPECTED.
         if settings == SettingsProgress::Seen {
             return Err(Violation(Code::H3_FRAME_UNEXPECTED, "SETTINGS twice"));
         }
@@ -260,7 +275,14 @@ fn kind(number: u64, seen: &mut Seen) -> Result<Kind, Violation> {
         0x03 => (Kind::Decoder, 2),
         // RFC 9114 §6.2.2: only servers push, and only what may be pushed, which is nothing here (§4.6).
         0x01 => {
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-4.6
+            //# A client MUST treat receipt of a push stream as a connection error of type H3_ID_ERROR when no
+            //# MAX_PUSH_ID frame has been sent or when the stream references a push ID that is greater than the
+            //# maximum push ID.
             return Err(match seen.peer {
+                //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.2
+                //# Only servers can push; if a server receives a client-initiated push stream, this MUST be treated as
+                //# a connection error of type H3_STREAM_CREATION_ERROR.
                 Peer::Client => Violation(Code::H3_STREAM_CREATION_ERROR, "a push stream of a client"),
                 Peer::Server => Violation(Code::H3_ID_ERROR, "a push that nobody permitted"),
             });
@@ -271,6 +293,9 @@ fn kind(number: u64, seen: &mut Seen) -> Result<Kind, Violation> {
     //= https://www.rfc-editor.org/rfc/rfc9204#section-4.2
     //# Receipt of a second instance of either stream type MUST be treated as a connection error of type
     //# H3_STREAM_CREATION_ERROR.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.1
+    //# Only one control stream per peer is permitted; receipt of a second stream claiming to be a control
+    //# stream MUST be treated as a connection error of type H3_STREAM_CREATION_ERROR.
     match seen.critical.get_mut(index).map(|seen| std::mem::replace(seen, true)) {
         Some(false) => Ok(kind),
         _ => Err(Violation(Code::H3_STREAM_CREATION_ERROR, "a second stream of a kind that there is one of")),
@@ -297,6 +322,9 @@ impl Seen {
                 return Err(Violation(Code::H3_FRAME_ERROR, "SETTINGS that end within a setting"));
             };
             // What HTTP/2 had, and nothing twice.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4.1
+            //# These reserved settings MUST NOT be sent, and their receipt MUST be treated as a connection error of
+            //# type H3_SETTINGS_ERROR.
             if matches!(identifier, 0x00 | 0x02..=0x05) || known.contains(&identifier) {
                 return Err(Violation(Code::H3_SETTINGS_ERROR, "a setting that may not be there"));
             }
@@ -318,12 +346,18 @@ impl Seen {
                 WT_MAX_SESSIONS | ENABLE_WEBTRANSPORT if value > 0 && offers.sessions == Sessions::None => {
                     offers.sessions = Sessions::Early;
                 }
+                //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4.1
+                //# Endpoints MUST NOT consider such settings to have any meaning upon receipt.
+                //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4
+                //# An implementation MUST ignore any parameter with an identifier it does not understand.
                 // Only those are remembered that a peer has a reason to say: the rest may be without number.
                 _ if known.len() >= 64 => continue,
                 _ => {}
             }
             known.push(identifier);
         }
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4.2
+        //# Once a server has provided new settings, clients MUST comply with those values.
         self.offers = Some(offers);
         Ok(())
     }
@@ -366,21 +400,50 @@ impl Seen {
 
     /// CANCEL_PUSH, GOAWAY or MAX_PUSH_ID: an integer each.
     fn frame(&mut self, kind: u64, mut payload: &[u8]) -> Result<(), Violation> {
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-10.8
+        //# An implementation MUST ensure that the length of a frame exactly matches the length of the fields it
+        //# contains.
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-7.1
+        //# Each frame's payload MUST contain exactly the fields identified in its description.
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-7.1
+        //# A frame payload that contains additional bytes after the identified fields or a frame payload that
+        //# terminates before the end of the identified fields MUST be treated as a connection error of type
+        //# H3_FRAME_ERROR.
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-7.1
+        //# In particular, redundant length encodings MUST be verified to be self-consistent; see Section 10.8.
         let Some(id) = next(&mut payload).filter(|_| payload.is_empty()) else {
             return Err(Violation(Code::H3_FRAME_ERROR, "a control frame that is not one integer"));
         };
         let wrong = match kind {
             // RFC 9114 §7.2.3: nothing was promised.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.3
+            //# If a CANCEL_PUSH frame is received that references a push ID greater than currently allowed on the
+            //# connection, this MUST be treated as a connection error of type H3_ID_ERROR.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.3
+            //# If a server receives a CANCEL_PUSH frame for a push ID that has not yet been mentioned by a
+            //# PUSH_PROMISE frame, this MUST be treated as a connection error of type H3_ID_ERROR.
             0x03 => true,
             // §7.2.6: of a server the ID of a request, of a client that of a push; neither ever rises.
             0x07 => {
+                //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.6
+                //# A client MUST treat receipt of a GOAWAY frame containing a stream ID of any other type as a
+                //# connection error of type H3_ID_ERROR.
                 let impossible = self.peer == Peer::Server && id % 4 != 0;
+                //= https://www.rfc-editor.org/rfc/rfc9114#section-5.2
+                //# Receiving a GOAWAY containing a larger identifier than previously received MUST be treated as a
+                //# connection error of type H3_ID_ERROR.
                 self.goaway.replace(id).is_some_and(|before| id > before) || impossible
             }
             _ if self.peer == Peer::Server => {
+                //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.7
+                //# A client MUST treat the receipt of a MAX_PUSH_ID frame as a connection error of type
+                //# H3_FRAME_UNEXPECTED.
                 return Err(Violation(Code::H3_FRAME_UNEXPECTED, "MAX_PUSH_ID of a server"));
             }
             // §7.2.7: it never falls.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.7
+            //# A MAX_PUSH_ID frame cannot reduce the maximum push ID; receipt of a MAX_PUSH_ID frame that contains
+            //# a smaller value than previously received MUST be treated as a connection error of type H3_ID_ERROR.
             _ => self.max_push.replace(id).is_some_and(|before| id < before),
         };
         if wrong { Err(Violation(Code::H3_ID_ERROR, "an ID that cannot be")) } else { Ok(()) }
@@ -434,6 +497,9 @@ mod tests {
         assert_eq!(seen.unwrap().field_section, Some(0x400));
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4.2
+    //= type=test
+    //# Once a server has provided new settings, clients MUST comply with those values.
     #[test]
     fn a_server_says_what_it_offers_and_pushes_nothing() {
         let control = [0, 0x04, 4, 0x08, 1, 0x33, 1, 0x07, 1, 8, 0x07, 1, 8, 0x07, 1, 4];
@@ -448,6 +514,21 @@ mod tests {
         assert_eq!(of(Peer::Server, &[&[1, 0]]).unwrap_err(), Code::H3_ID_ERROR);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-10.8
+    //= type=test
+    //# An implementation MUST ensure that the length of a frame exactly matches the length of the fields it
+    //# contains.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-7.1
+    //= type=test
+    //# Each frame's payload MUST contain exactly the fields identified in its description.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.3
+    //= type=test
+    //# If a server receives a CANCEL_PUSH frame for a push ID that has not yet been mentioned by a
+    //# PUSH_PROMISE frame, this MUST be treated as a connection error of type H3_ID_ERROR.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.7
+    //= type=test
+    //# A MAX_PUSH_ID frame cannot reduce the maximum push ID; receipt of a MAX_PUSH_ID frame that contains
+    //# a smaller value than previously received MUST be treated as a connection error of type H3_ID_ERROR.
     #[test]
     fn what_a_control_stream_may_not_carry_ends_the_connection() {
         // attacks.md H3, H4, H6, H15, H16.
@@ -465,6 +546,10 @@ mod tests {
         assert_eq!(on(&[&[0, 0x04, 0x80, 0x10, 0, 0]]).unwrap_err(), Code::H3_EXCESSIVE_LOAD);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4.1
+    //= type=test
+    //# These reserved settings MUST NOT be sent, and their receipt MUST be treated as a connection error of
+    //# type H3_SETTINGS_ERROR.
     #[test]
     fn settings_that_may_not_be_there_end_the_connection() {
         // attacks.md H3.
@@ -475,6 +560,10 @@ mod tests {
         assert_eq!(on(&[&[0, 0x04, 1, 0x06]]).unwrap_err(), Code::H3_FRAME_ERROR);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.2
+    //= type=test
+    //# Only servers can push; if a server receives a client-initiated push stream, this MUST be treated as
+    //# a connection error of type H3_STREAM_CREATION_ERROR.
     //= https://www.rfc-editor.org/rfc/rfc9204#section-4.2
     //= type=test
     //# Receipt of a second instance of either stream type MUST be treated as a connection error of type
@@ -549,6 +638,9 @@ mod tests {
         assert_eq!(of(Peer::Server, &[&update(0, b"\x04u=1")]).unwrap_err(), Code::H3_FRAME_UNEXPECTED);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.3
+    //= type=test
+    //# Endpoints MUST NOT consider these streams to have any meaning upon receipt.
     #[test]
     fn what_is_not_known_is_passed_over_without_being_kept() {
         // attacks.md H17.

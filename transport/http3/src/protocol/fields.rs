@@ -19,6 +19,11 @@ pub(super) fn split(
     for field in section {
         if field.name.first() == Some(&b':') {
             // RFC 9114 §4.3: they go first.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3
+            //# All pseudo-header fields MUST appear in the header section before regular header fields.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3
+            //# Any request or response that contains a pseudo-header field that appears in a header section after a
+            //# regular header field MUST be treated as malformed.
             if !fields.is_empty() {
                 return Err(Malformed("a pseudo-header field behind others"));
             }
@@ -26,7 +31,14 @@ pub(super) fn split(
             continue;
         }
         // RFC 9114 §4.2: names are lower case.
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-10.3
+        //# Requests or responses containing invalid field names MUST be treated as malformed.
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-4.2
+        //# A request or response containing uppercase characters in field names MUST be treated as malformed.
         let name = HeaderName::from_lowercase(&field.name).map_err(|_| Malformed("a name that is none"))?;
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-10.3
+        //# Any request or response that contains a character not permitted in a field value MUST be treated as
+        //# malformed.
         let value =
             HeaderValue::from_maybe_shared(field.value).map_err(|_| Malformed("a value that is none"))?;
         fields.try_append(name, value).map_err(|_| too_many)?;
@@ -37,14 +49,28 @@ pub(super) fn split(
 
 /// Trailers, which have no pseudo-header fields (RFC 9114 §4.3).
 pub(super) fn trailers(section: Vec<Field>) -> Result<HeaderMap, Malformed> {
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.1
+    //# On a given stream, receipt of multiple requests or receipt of an additional HTTP response following
+    //# a final HTTP response MUST be treated as malformed.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3
+    //# Pseudo-header fields MUST NOT appear in trailer sections.
     split(section, |_| Err(Malformed("a pseudo-header field among trailers")))
 }
 
 /// Refuses fields that are about a connection of HTTP/1.1 (RFC 9114 §4.2).
 pub(crate) fn check(fields: &HeaderMap) -> Result<(), Malformed> {
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.1
+    //# Transfer codings (see Section 7 of [HTTP/1.1]) are not defined for HTTP/3; the Transfer-Encoding
+    //# header field MUST NOT be used.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.2
+    //# An endpoint MUST NOT generate an HTTP/3 field section containing connection-specific fields; any
+    //# message containing connection-specific fields MUST be treated as malformed.
     if CONNECTION_SPECIFIC.iter().any(|name| fields.contains_key(name)) {
         return Err(Malformed("a field about a connection of HTTP/1.1"));
     }
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.2
+    //# The only exception to this is the TE header field, which MAY be present in an HTTP/3 request header;
+    //# when it is, it MUST NOT contain any value other than "trailers".
     if fields.get_all(TE).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"trailers")) {
         return Err(Malformed("te says more than trailers"));
     }
@@ -90,12 +116,31 @@ mod tests {
         trailers(lines.iter().map(field).collect())
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.1
+    //= type=test
+    //# On a given stream, receipt of multiple requests or receipt of an additional HTTP response following
+    //# a final HTTP response MUST be treated as malformed.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3
+    //= type=test
+    //# Pseudo-header fields MUST NOT appear in trailer sections.
     #[test]
     fn trailers_have_no_pseudo_header_fields() {
         assert_eq!(of(&[("digest", "")]).unwrap().len(), 1);
         assert!(of(&[(":path", "")]).is_err());
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.1
+    //= type=test
+    //# Transfer codings (see Section 7 of [HTTP/1.1]) are not defined for HTTP/3; the Transfer-Encoding
+    //# header field MUST NOT be used.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.2
+    //= type=test
+    //# An endpoint MUST NOT generate an HTTP/3 field section containing connection-specific fields; any
+    //# message containing connection-specific fields MUST be treated as malformed.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.2
+    //= type=test
+    //# The only exception to this is the TE header field, which MAY be present in an HTTP/3 request header;
+    //# when it is, it MUST NOT contain any value other than "trailers".
     #[test]
     fn fields_about_connections_are_refused() {
         // RFC 9114 §4.2.

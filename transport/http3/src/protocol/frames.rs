@@ -123,6 +123,9 @@ impl MessageReader {
 
     /// The stream ended.
     pub(super) fn end(&mut self) -> Result<Event, Fault> {
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-7.1
+        //# When a stream terminates cleanly, if the last frame on the stream was truncated, this MUST be
+        //# treated as a connection error of type H3_FRAME_ERROR.
         if self.inside != Inside::None || !self.buffer.is_empty() {
             // RFC 9114 §7.1.
             return Err(violation(Code::H3_FRAME_ERROR, "the stream ended within a frame"));
@@ -204,6 +207,9 @@ impl MessageReader {
                 Inside::Fields(length)
             }
             // RFC 9114 §7.2.5: nobody permitted a push.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.5
+            //# A client MUST treat receipt of a PUSH_PROMISE frame that contains a larger push ID than the client
+            //# has advertised as a connection error of H3_ID_ERROR.
             (0x05, _) if self.sender == Peer::Server => {
                 return Err(violation(Code::H3_ID_ERROR, "a promise of a push that nobody permitted"));
             }
@@ -211,10 +217,38 @@ impl MessageReader {
             //= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
             //# Receiving a PRIORITY_UPDATE frame on a stream other than the client control stream MUST be treated
             //# as a connection error of type H3_FRAME_UNEXPECTED.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-4.1
+            //# Receipt of an invalid sequence of frames MUST be treated as a connection error of type
+            //# H3_FRAME_UNEXPECTED.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-4.4
+            //# Receipt of any other known frame type MUST be treated as a connection error of type
+            //# H3_FRAME_UNEXPECTED.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.3
+            //# Receiving a CANCEL_PUSH frame on a stream other than the control stream MUST be treated as a
+            //# connection error of type H3_FRAME_UNEXPECTED.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4
+            //# If an endpoint receives a SETTINGS frame on a different stream, the endpoint MUST respond with a
+            //# connection error of type H3_FRAME_UNEXPECTED.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.5
+            //# A server MUST treat the receipt of a PUSH_PROMISE frame as a connection error of type
+            //# H3_FRAME_UNEXPECTED.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.6
+            //# A client MUST treat a GOAWAY frame on a stream other than the control stream as a connection error
+            //# of type H3_FRAME_UNEXPECTED.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.7
+            //# Receipt of a MAX_PUSH_ID frame on any other stream MUST be treated as a connection error of type
+            //# H3_FRAME_UNEXPECTED.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.8
+            //# These frame types MUST NOT be sent, and their receipt MUST be treated as a connection error of type
+            //# H3_FRAME_UNEXPECTED.
             (0x00..=0x09 | 0x0d | 0xf0700 | 0xf0701, _) => {
                 return Err(violation(Code::H3_FRAME_UNEXPECTED, "not a frame of a message, or not here"));
             }
             // §9: what is not known is passed over.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.8
+            //# Endpoints MUST NOT consider these frames to have any meaning upon receipt.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-9
+            //# Implementations MUST ignore unknown or unsupported values in all extensible protocol elements.
             _ => Inside::Other(length),
         };
         Ok(Some(inside))

@@ -48,8 +48,17 @@ impl Pseudo {
             b":authority" => &mut self.authority,
             b":path" => &mut self.path,
             b":protocol" => &mut self.protocol,
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3
+            //# Pseudo-header fields defined for requests MUST NOT appear in responses; pseudo-header fields defined
+            //# for responses MUST NOT appear in requests.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3
+            //# Endpoints MUST treat a request or response that contains undefined or invalid pseudo-header fields
+            //# as malformed.
             _ => return Err(Malformed("a pseudo-header field that requests do not have")),
         };
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3.1
+        //# All HTTP/3 requests MUST include exactly one value for the :method, :scheme, and :path pseudo-header
+        //# fields, unless the request is a CONNECT request; see Section 4.4.
         match place.replace(value) {
             None => Ok(()),
             Some(_) => Err(Malformed("a pseudo-header field twice")),
@@ -60,6 +69,9 @@ impl Pseudo {
 /// The request that `section` is of.
 pub(crate) fn request(section: Vec<Field>) -> Result<Request<()>, Malformed> {
     let mut pseudo = Pseudo::default();
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.1.2
+    //# Intermediaries that process HTTP requests or responses (i.e., any intermediary not acting as a
+    //# tunnel) MUST NOT forward a malformed request or response.
     let fields = split(section, |field| pseudo.take(field))?;
     let method = pseudo.method.as_deref().ok_or(Malformed("no method"))?;
     let method = Method::from_bytes(method).map_err(|_| Malformed("a method that is none"))?;
@@ -94,10 +106,16 @@ fn uri(pseudo: Pseudo, fields: &HeaderMap, tunnel: bool) -> Result<Uri, Malforme
     let host = fields.get(http::header::HOST).map(|host| Bytes::copy_from_slice(host.as_bytes()));
     // RFC 9114 §4.3.1: one of both, with the same value if there are both.
     let authority = match (authority, host) {
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3.1
+        //# If both fields are present, they MUST contain the same value.
         (Some(authority), Some(host)) if authority != host => {
             return Err(Malformed("authority and host differ"));
         }
         (Some(authority), _) | (None, Some(authority)) => authority,
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3.1
+        //# If the :scheme pseudo-header field identifies a scheme that has a mandatory authority component
+        //# (including "http" and "https"), the request MUST contain either an :authority pseudo-header field or
+        //# a Host header field.
         (None, None) => return Err(Malformed("no authority")),
     };
     let authority =
@@ -166,6 +184,37 @@ mod tests {
         assert!(of(&[&[(":method", "GET"), (":protocol", "connect-ip")], &GET[1..]].concat()).is_err());
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.1.2
+    //= type=test
+    //# Intermediaries that process HTTP requests or responses (i.e., any intermediary not acting as a
+    //# tunnel) MUST NOT forward a malformed request or response.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3.1
+    //= type=test
+    //# All HTTP/3 requests MUST include exactly one value for the :method, :scheme, and :path pseudo-header
+    //# fields, unless the request is a CONNECT request; see Section 4.4.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3.1
+    //= type=test
+    //# If the :scheme pseudo-header field identifies a scheme that has a mandatory authority component
+    //# (including "http" and "https"), the request MUST contain either an :authority pseudo-header field or
+    //# a Host header field.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3.1
+    //= type=test
+    //# If both fields are present, they MUST contain the same value.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3
+    //= type=test
+    //# Pseudo-header fields defined for requests MUST NOT appear in responses; pseudo-header fields defined
+    //# for responses MUST NOT appear in requests.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3
+    //= type=test
+    //# Endpoints MUST treat a request or response that contains undefined or invalid pseudo-header fields
+    //# as malformed.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3
+    //= type=test
+    //# All pseudo-header fields MUST appear in the header section before regular header fields.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3
+    //= type=test
+    //# Any request or response that contains a pseudo-header field that appears in a header section after a
+    //# regular header field MUST be treated as malformed.
     #[test]
     fn malformed_requests_are_refused() {
         // attacks.md H2, I1, I3, I5.

@@ -14,6 +14,11 @@ pub(crate) fn response(section: Vec<Field>) -> Result<Response<()>, Malformed> {
         }
         Ok(())
     })?;
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.1.2
+    //# Clients MUST NOT accept a malformed response.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3.2
+    //# This pseudo-header field MUST be included in all responses; otherwise, the response is malformed
+    //# (see Section 4.1.2).
     let status = status.ok_or(Malformed("no status"))?;
     if status == StatusCode::SWITCHING_PROTOCOLS {
         // RFC 9114 §4.5.
@@ -90,6 +95,10 @@ mod tests {
         assert!(!has(Method::CONNECT, 200));
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3.2
+    //= type=test
+    //# This pseudo-header field MUST be included in all responses; otherwise, the response is malformed
+    //# (see Section 4.1.2).
     #[test]
     fn malformed_responses_are_refused() {
         // attacks.md H2.

@@ -152,6 +152,10 @@ impl Sending {
         self.write(frames, Ending::Finished).await
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.1
+    //= type=implication
+    //= reason=The end of the stream is sent with the last frame; a message in pieces ends by `finish`, or when it is dropped.
+    //# After sending a final response, the server MUST close the stream for sending.
     /// Sends a whole response: `body` may be empty.
     ///
     /// # Errors
@@ -203,6 +207,10 @@ impl Sending {
         .await
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.1
+    //= type=implication
+    //= reason=The stream is that of a request.
+    //# DATA frames MUST be associated with an HTTP request or response.
     /// Sends a piece of the body, as fast as the peer takes it.
     ///
     /// # Errors

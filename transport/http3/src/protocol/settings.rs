@@ -72,10 +72,16 @@ impl Settings {
     pub(super) fn stream(self, chance: u64) -> Vec<u8> {
         let [setting, value, kind, ..] = chance.to_be_bytes().map(u64::from);
         let mut payload = Vec::new();
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4
+        //= type=implication
+        //= reason=Each is said once, and the reserved one is none of them.
+        //# The same setting identifier MUST NOT occur more than once in the SETTINGS frame.
         let mut say = |identifier: u64, value: u64| {
             varint::put(&mut payload, identifier);
             varint::put(&mut payload, value);
         };
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4.2
+        //# The server MUST include all settings that differ from their default values.
         say(0x06, self.max_field_section_size.min(varint::MAX));
         if self.qpack.max_table_capacity > 0 {
             say(0x01, self.qpack.max_table_capacity.min(varint::MAX));
@@ -122,6 +128,21 @@ const fn reserved(number: u64) -> u64 {
 mod tests {
     use super::*;
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-3.2
+    //= type=test
+    //# After the QUIC connection is established, a SETTINGS frame MUST be sent by each endpoint as the
+    //# initial frame of their respective HTTP control stream.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.1
+    //= type=test
+    //# Each side MUST initiate a single control stream at the beginning of the connection and send its
+    //# SETTINGS frame as the first frame on this stream.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4.2
+    //= type=test
+    //# The server MUST include all settings that differ from their default values.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4
+    //= type=test
+    //# A SETTINGS frame MUST be sent as the first frame of each control stream (see Section 6.2.1) by each
+    //# peer, and it MUST NOT be sent subsequently.
     #[test]
     fn settings_name_reserved_ones_and_a_reserved_frame_follows() {
         for (chance, said) in [

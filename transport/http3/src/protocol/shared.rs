@@ -65,6 +65,11 @@ pub(crate) struct Shared {
     /// The peer's extensions, once its SETTINGS came.
     offers: OnceLock<Offers>,
     compression: Mutex<Compression>,
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.1
+    //= type=implication
+    //= reason=Nothing finishes or resets it, and no critical stream of the peer is stopped.
+    //# The sender MUST NOT close the control stream, and the receiver MUST NOT request that the sender
+    //# close the control stream.
     control: Mutex<ControlStream>,
     /// The WebTransport sessions, if any are taken.
     web_transport: Option<Box<WebTransport>>,
@@ -78,8 +83,26 @@ impl Shared {
         connection: hvq::Connection,
         settings: Settings,
     ) -> Result<Arc<Self>, ConnectionError> {
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.1
+        //# Each side MUST initiate a single control stream at the beginning of the connection and send its
+        //# SETTINGS frame as the first frame on this stream.
         let mut control = connection.open_uni().await?;
         control.set_priority(MOST_URGENT);
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-3.2
+        //# After the QUIC connection is established, a SETTINGS frame MUST be sent by each endpoint as the
+        //# initial frame of their respective HTTP control stream.
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4
+        //# A SETTINGS frame MUST be sent as the first frame of each control stream (see Section 6.2.1) by each
+        //# peer, and it MUST NOT be sent subsequently.
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4.2
+        //= type=implication
+        //= reason=SETTINGS are the first bytes that are sent.
+        //# Endpoints MUST NOT require any data to be received from the peer prior to sending the SETTINGS
+        //# frame; settings MUST be sent as soon as the transport is ready to send data.
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4
+        //= type=implication
+        //= reason=This is the one place where SETTINGS are written.
+        //# SETTINGS frames MUST NOT be sent on any stream other than the control stream.
         match control.write_all(&settings.stream(RandomState::new().build_hasher().finish())).await {
             Ok(()) => {}
             Err(WriteError::ConnectionLost(lost)) => return Err(lost),
@@ -98,6 +121,11 @@ impl Shared {
             limit: settings.max_field_section_size,
             unread: Unread { most: settings.max_unread_fields, held: AtomicU64::new(0) },
             peer_limit: AtomicU64::new(u64::MAX),
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4.2
+            //= type=implication
+            //= reason=Nothing is stored: defaults hold until the SETTINGS of the server came.
+            //# A client MUST comply with stored settings -- or default values if no values are stored -- when
+            //# attempting 0-RTT.
             offers: OnceLock::new(),
             compression: Mutex::new(Compression::new(settings.qpack, settings.encoder)),
             control: Mutex::new(ControlStream::new(control)),
@@ -397,6 +425,9 @@ fn poll_streams(
         shared.connection.close(Code::H3_NO_ERROR.value(), b"");
         return Poll::Ready(None);
     }
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-6.1
+    //# Clients MUST treat receipt of a server-initiated bidirectional stream as a connection error of type
+    //# H3_STREAM_CREATION_ERROR unless such an extension has been negotiated.
     if shared.role() == Role::Client && has_request(shared, bidirectional, context) {
         // RFC 9114 §6.1.
         let reason = "a server that opens a stream for requests";
@@ -429,14 +460,30 @@ fn poll_stream(
             //= https://www.rfc-editor.org/rfc/rfc9204#section-4.2
             //# Closure of either unidirectional stream type MUST be treated as a connection error of
             //# type H3_CLOSED_CRITICAL_STREAM.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.1
+            //# If either control stream is closed at any point, this MUST be treated as a connection error of type
+            //# H3_CLOSED_CRITICAL_STREAM.
             Poll::Ready(Ok(None) | Err(_)) if uni.is_critical() => {
                 let reason = "a stream ended that has to last";
                 return Poll::Ready(Err(Violation(Code::H3_CLOSED_CRITICAL_STREAM, reason)));
             }
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2
+            //# A receiver MUST tolerate unidirectional streams being closed or reset prior to the reception of the
+            //# unidirectional stream header.
             // RFC 9114 §6.2: a stream may be reset before its type is known.
             Poll::Ready(Ok(None) | Err(_)) => return Poll::Ready(Ok(None)),
         }
         match uni.kind() {
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.3
+            //# Endpoints MUST NOT consider these streams to have any meaning upon receipt.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2
+            //# Recipients of unknown stream types MUST either abort reading of the stream or discard incoming data
+            //# without further processing.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2
+            //# The recipient MUST NOT consider unknown stream types to be a connection error of any kind.
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-9
+            //# Implementations MUST discard data or abort reading on unidirectional streams that have unknown or
+            //# unsupported types.
             // RFC 9114 §6.2: nobody here reads what is not known.
             Some(Kind::Unknown) => {
                 stream.stop(Code::H3_STREAM_CREATION_ERROR.value());

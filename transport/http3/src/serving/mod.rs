@@ -112,6 +112,10 @@ impl Server {
 
     /// Tells the client that no more requests are accepted than were (GOAWAY, RFC 9114 §5.2).
     pub fn go_away(&self) {
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-5.2
+        //# An endpoint MAY send multiple GOAWAY frames indicating different identifiers, but the identifier in
+        //# each frame MUST NOT be greater than the identifier in any previous frame, since clients might
+        //# already have retried unprocessed requests on another HTTP connection.
         self.shared.go_away(self.next);
     }
 }
@@ -131,6 +135,9 @@ impl Incoming {
 
     /// Refuses the request without having looked at it, so that it may be made again elsewhere (RFC 9114 §4.1.1).
     pub fn reject(mut self) {
+        //= https://www.rfc-editor.org/rfc/rfc9114#section-4.1.1
+        //# Servers MUST NOT use the H3_REQUEST_REJECTED error code for requests that were partially or fully
+        //# processed.
         self.receiving.stop(Code::H3_REQUEST_REJECTED);
         self.sending.reset(Code::H3_REQUEST_REJECTED);
     }
@@ -155,6 +162,9 @@ impl Incoming {
             }
             Err(error) => {
                 match &error {
+                    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.1.2
+                    //# Malformed requests or responses that are detected MUST be treated as a stream error of type
+                    //# H3_MESSAGE_ERROR.
                     ReceiveError::Malformed(code, _) => {
                         receiving.stop(*code);
                         sending.reset(*code);

@@ -211,6 +211,11 @@ impl Session {
         &self.parts.state.shared.connection
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2
+    //= type=implication
+    //= reason=A session begins once the SETTINGS of both ends came.
+    //# However, stream types that could modify the state or semantics of existing protocol components,
+    //# including QPACK or other extensions, MUST NOT be sent until the peer is known to support them.
     /// Opens a unidirectional stream, once the peer permits one more.
     ///
     /// # Errors

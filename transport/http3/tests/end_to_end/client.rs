@@ -52,6 +52,9 @@ async fn bodies_and_trailers_go_both_ways_behind_interim_responses() {
     assert_eq!(came, Some(trailers("of all")));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9114#section-4.1
+//= type=test
+//# After sending a request, a client MUST close the stream for sending.
 #[tokio::test]
 async fn a_whole_request_arrives_whole_and_a_response_without_content_may_say_a_length() {
     // RFC 9110 §8.6: what HEAD and 304 say is the length of something else.
@@ -95,6 +98,10 @@ async fn what_cannot_be_asked_is_not_sent() {
     assert_eq!(within(client.open(&relative)).await.unwrap_err(), RequestError::NoUri);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9114#section-5.2
+//= type=test
+//# Endpoints MUST NOT initiate new requests or promise new pushes on the connection after receipt of a
+//# GOAWAY frame from the peer.
 #[tokio::test]
 async fn a_server_that_goes_away_finishes_what_it_accepted_and_the_client_closes_then() {
     // RFC 9114 §5.2.

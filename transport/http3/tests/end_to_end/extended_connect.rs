@@ -73,6 +73,10 @@ async fn a_refusal_is_an_answer_with_its_fields() {
     assert_eq!(within(client.tunnel(&relative, "connect-ip")).await.unwrap_err(), RequestError::NoUri);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4.2
+//= type=test
+//# An HTTP implementation MUST NOT send frames or requests that would be invalid based on its current
+//# understanding of the peer's settings.
 #[tokio::test]
 async fn nothing_is_asked_of_a_server_that_offers_no_tunnels() {
     // RFC 9220 §3.

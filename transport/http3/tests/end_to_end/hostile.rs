@@ -244,6 +244,15 @@ async fn a_response_that_nobody_takes_is_given_up() {
     assert_eq!(within(hears.recv()).await, Some(SendError::Stalled));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9114#section-4.1.1
+//= type=test
+//# Servers MUST NOT use the H3_REQUEST_REJECTED error code for requests that were partially or fully
+//# processed.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-5.2
+//= type=test
+//# An endpoint MAY send multiple GOAWAY frames indicating different identifiers, but the identifier in
+//# each frame MUST NOT be greater than the identifier in any previous frame, since clients might
+//# already have retried unprocessed requests on another HTTP connection.
 #[tokio::test]
 async fn a_server_that_stops_says_so_and_refuses_what_comes_later() {
     let pair = pair(Duration::from_secs(20)).await;

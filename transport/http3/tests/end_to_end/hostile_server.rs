@@ -183,6 +183,45 @@ async fn all_of(cases: &[(&str, Vec<Act>, Verdict)]) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9114#section-4.1
+//= type=test
+//# Receipt of an invalid sequence of frames MUST be treated as a connection error of type
+//# H3_FRAME_UNEXPECTED.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-4.4
+//= type=test
+//# Receipt of any other known frame type MUST be treated as a connection error of type
+//# H3_FRAME_UNEXPECTED.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.1
+//= type=test
+//# When a stream terminates cleanly, if the last frame on the stream was truncated, this MUST be
+//# treated as a connection error of type H3_FRAME_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.3
+//= type=test
+//# Receiving a CANCEL_PUSH frame on a stream other than the control stream MUST be treated as a
+//# connection error of type H3_FRAME_UNEXPECTED.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4
+//= type=test
+//# If an endpoint receives a SETTINGS frame on a different stream, the endpoint MUST respond with a
+//# connection error of type H3_FRAME_UNEXPECTED.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.5
+//= type=test
+//# A client MUST treat receipt of a PUSH_PROMISE frame that contains a larger push ID than the client
+//# has advertised as a connection error of H3_ID_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.6
+//= type=test
+//# A client MUST treat a GOAWAY frame on a stream other than the control stream as a connection error
+//# of type H3_FRAME_UNEXPECTED.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.7
+//= type=test
+//# Receipt of a MAX_PUSH_ID frame on any other stream MUST be treated as a connection error of type
+//# H3_FRAME_UNEXPECTED.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.8
+//= type=test
+//# Endpoints MUST NOT consider these frames to have any meaning upon receipt.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.8
+//= type=test
+//# These frame types MUST NOT be sent, and their receipt MUST be treated as a connection error of type
+//# H3_FRAME_UNEXPECTED.
 //= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
 //= type=test
 //# Receiving a PRIORITY_UPDATE frame on a stream other than the client control stream MUST be treated
@@ -229,6 +268,23 @@ async fn frames_of_a_response_come_in_order() {
     .await;
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9114#section-10.3
+//= type=test
+//# Requests or responses containing invalid field names MUST be treated as malformed.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-10.3
+//= type=test
+//# Any request or response that contains a character not permitted in a field value MUST be treated as
+//# malformed.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-4.1.2
+//= type=test
+//# Malformed requests or responses that are detected MUST be treated as a stream error of type
+//# H3_MESSAGE_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-4.1.2
+//= type=test
+//# Clients MUST NOT accept a malformed response.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-4.2
+//= type=test
+//# A request or response containing uppercase characters in field names MUST be treated as malformed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn malformed_responses_are_stopped_and_end_no_other() {
     // RFC 9114 §4.1.2, §4.2, §4.3, §4.3.2, §4.5. attacks.md H2.
@@ -273,6 +329,56 @@ async fn malformed_responses_are_stopped_and_end_no_other() {
     .await;
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9114#section-5.2
+//= type=test
+//# Receiving a GOAWAY containing a larger identifier than previously received MUST be treated as a
+//# connection error of type H3_ID_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.1
+//= type=test
+//# If the first frame of the control stream is any other frame type, this MUST be treated as a
+//# connection error of type H3_MISSING_SETTINGS.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.1
+//= type=test
+//# A frame payload that contains additional bytes after the identified fields or a frame payload that
+//# terminates before the end of the identified fields MUST be treated as a connection error of type
+//# H3_FRAME_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.1
+//= type=test
+//# In particular, redundant length encodings MUST be verified to be self-consistent; see Section 10.8.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.1
+//= type=test
+//# If a DATA frame is received on a control stream, the recipient MUST respond with a connection error
+//# of type H3_FRAME_UNEXPECTED.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.2
+//= type=test
+//# If a HEADERS frame is received on a control stream, the recipient MUST respond with a connection
+//# error of type H3_FRAME_UNEXPECTED.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.3
+//= type=test
+//# If a CANCEL_PUSH frame is received that references a push ID greater than currently allowed on the
+//# connection, this MUST be treated as a connection error of type H3_ID_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4.1
+//= type=test
+//# Endpoints MUST NOT consider such settings to have any meaning upon receipt.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4
+//= type=test
+//# If an endpoint receives a second SETTINGS frame on the control stream, the endpoint MUST respond
+//# with a connection error of type H3_FRAME_UNEXPECTED.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4
+//= type=test
+//# An implementation MUST ignore any parameter with an identifier it does not understand.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.5
+//= type=test
+//# If a PUSH_PROMISE frame is received on the control stream, the client MUST respond with a connection
+//# error of type H3_FRAME_UNEXPECTED.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.6
+//= type=test
+//# A client MUST treat receipt of a GOAWAY frame containing a stream ID of any other type as a
+//# connection error of type H3_ID_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.7
+//= type=test
+//# A client MUST treat the receipt of a MAX_PUSH_ID frame as a connection error of type
+//# H3_FRAME_UNEXPECTED.
 //= https://www.rfc-editor.org/rfc/rfc9218#section-7.2
 //= type=test
 //# If a client receives a PRIORITY_UPDATE frame, this MUST be treated as a connection error of type
@@ -310,6 +416,38 @@ async fn control_streams_say_what_servers_may_say() {
     .await;
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9114#section-4.6
+//= type=test
+//# A client MUST treat receipt of a push stream as a connection error of type H3_ID_ERROR when no
+//# MAX_PUSH_ID frame has been sent or when the stream references a push ID that is greater than the
+//# maximum push ID.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-6.1
+//= type=test
+//# Clients MUST treat receipt of a server-initiated bidirectional stream as a connection error of type
+//# H3_STREAM_CREATION_ERROR unless such an extension has been negotiated.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.1
+//= type=test
+//# Only one control stream per peer is permitted; receipt of a second stream claiming to be a control
+//# stream MUST be treated as a connection error of type H3_STREAM_CREATION_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.1
+//= type=test
+//# If either control stream is closed at any point, this MUST be treated as a connection error of type
+//# H3_CLOSED_CRITICAL_STREAM.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-6.2
+//= type=test
+//# Recipients of unknown stream types MUST either abort reading of the stream or discard incoming data
+//# without further processing.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-6.2
+//= type=test
+//# The recipient MUST NOT consider unknown stream types to be a connection error of any kind.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-6.2
+//= type=test
+//# A receiver MUST tolerate unidirectional streams being closed or reset prior to the reception of the
+//# unidirectional stream header.
+//= https://www.rfc-editor.org/rfc/rfc9114#section-9
+//= type=test
+//# Implementations MUST discard data or abort reading on unidirectional streams that have unknown or
+//# unsupported types.
 //= https://www.rfc-editor.org/rfc/rfc9204#section-4.2
 //= type=test
 //# Closure of either unidirectional stream type MUST be treated as a connection error of type

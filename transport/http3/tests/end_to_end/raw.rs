@@ -128,6 +128,10 @@ fn about(kind: u8, id: u8) -> [u8; 3] {
     [kind, 1, id]
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.5
+//= type=test
+//# A server MUST treat the receipt of a PUSH_PROMISE frame as a connection error of type
+//# H3_FRAME_UNEXPECTED.
 #[tokio::test]
 async fn frames_out_of_place_close_the_connection_with_their_codes() {
     // attacks.md H1, H3, H4, RFC 9114 §4.1, §7.2.
@@ -261,6 +265,9 @@ async fn numbers_of_requests_and_pushes_move_one_way() {
     assert_eq!(deviations(&cases, Host::Serving).await, known);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9114#section-9
+//= type=test
+//# Implementations MUST ignore unknown or unsupported values in all extensible protocol elements.
 #[tokio::test]
 async fn what_is_reserved_for_the_future_is_ignored_however_much_comes() {
     // attacks.md H17, RFC 9114 §7.2.8, §6.2.3: types of the form 0x1f * N + 0x21.

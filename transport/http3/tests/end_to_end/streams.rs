@@ -41,6 +41,10 @@ async fn a_server_that_reads_no_body_answers_and_stops_it_with_no_error() {
     assert_eq!(within(fetch(&mut requests, "/")).await.unwrap(), b"enough");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9114#section-4.1
+//= type=test
+//# Clients MUST NOT discard complete responses as a result of having their request terminated abruptly,
+//# though clients can always discard responses at their discretion for other reasons.
 #[tokio::test]
 async fn a_client_may_finish_a_request_that_the_server_stopped() {
     let (dropped, mut is_dropped) = mpsc::unbounded_channel();
