@@ -236,7 +236,10 @@ impl<'a> Pseudo<'a> {
             //= reason=Requests without an authority are not sent.
             //# If the scheme does not have a mandatory authority component and none is provided in the request
             //# target, the request MUST NOT contain the :authority pseudo-header or Host header fields.
-            authority: uri.authority()?.as_str(),
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3.1
+            //# The authority MUST NOT include the deprecated userinfo subcomponent for URIs of scheme "http" or
+            //# "https".
+            authority: without_user(uri.authority()?.as_str()),
             target,
             protocol: protocol.map(Protocol::as_str),
         })
@@ -262,6 +265,11 @@ impl<'a> Pseudo<'a> {
     }
 }
 
+/// `authority` without user information.
+fn without_user(authority: &str) -> &str {
+    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,6 +287,10 @@ mod tests {
     //= https://www.rfc-editor.org/rfc/rfc9114#section-4.4
     //= type=test
     //# A CONNECT request MUST be constructed as follows:
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3.1
+    //= type=test
+    //# The authority MUST NOT include the deprecated userinfo subcomponent for URIs of scheme "http" or
+    //# "https".
     #[test]
     fn requests_have_the_pseudo_header_fields_of_their_kind() {
         // RFC 9114 §4.3.1, §4.4; RFC 9220 §3.
@@ -289,6 +301,8 @@ mod tests {
         };
         let get = names(&of("GET", "https://a.example:8443/b?c"));
         assert_eq!(get, ":method=GET :scheme=https :authority=a.example:8443 :path=/b?c");
+        let get = names(&of("GET", "https://ann:secret@a.example/"));
+        assert_eq!(get, ":method=GET :scheme=https :authority=a.example :path=/");
         assert_eq!(names(&of("CONNECT", "a.example:22")), ":method=CONNECT :authority=a.example:22");
         let mut extended = of("CONNECT", "https://a.example/b");
         extended.extensions_mut().insert(Protocol::new("connect-udp"));

@@ -270,7 +270,14 @@ impl Receiving {
         let now = u32::try_from(now).unwrap_or(u32::MAX);
         self.shared.count_unread(self.reader.counted.into(), now.into()).map_err(|TooMuch| {
             let reason = "more of unread field sections than a connection may have";
-            ReceiveError::Malformed(Code::H3_REQUEST_REJECTED, reason)
+            //= https://www.rfc-editor.org/rfc/rfc9114#section-4.1.1
+            //# Clients MUST NOT use the H3_REQUEST_REJECTED error code, except when a server has requested
+            //# closure of the request stream with this error code.
+            let code = match self.shared.role() {
+                Role::Server => Code::H3_REQUEST_REJECTED,
+                Role::Client => Code::H3_REQUEST_CANCELLED,
+            };
+            ReceiveError::Malformed(code, reason)
         })?;
         self.reader.counted = now;
         Ok(())

@@ -118,6 +118,8 @@ fn uri(pseudo: Pseudo, fields: &HeaderMap, tunnel: bool) -> Result<Uri, Malforme
         //# a Host header field.
         (None, None) => return Err(Malformed("no authority")),
     };
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3.1
+    //# If these fields are present, they MUST NOT be empty.
     let authority =
         Authority::from_maybe_shared(authority).map_err(|_| Malformed("an authority that is none"))?;
     let mut parts = Parts::default();
@@ -215,6 +217,9 @@ mod tests {
     //= type=test
     //# Any request or response that contains a pseudo-header field that appears in a header section after a
     //# regular header field MUST be treated as malformed.
+    //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3.1
+    //= type=test
+    //# If these fields are present, they MUST NOT be empty.
     #[test]
     fn malformed_requests_are_refused() {
         // attacks.md H2, I1, I3, I5.
@@ -242,6 +247,7 @@ mod tests {
             (":method", "G T"),
             (":scheme", "ht tp"),
             (":authority", "a b"),
+            (":authority", ""),
             (":path", "/a b\0"),
             (":path", "/a#b"),
             (":path", "/a?b#"),

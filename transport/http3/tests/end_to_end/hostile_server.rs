@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::Request;
 use hvq::ConnectionError;
 use hvq_h3::client::{Client, RequestError};
-use hvq_h3::{ReceiveError, Settings, Tunnels};
+use hvq_h3::{Code, ReceiveError, Settings, Tunnels};
 use std::time::Duration;
 
 /// Something that the server does once the request is there.
@@ -538,6 +538,27 @@ async fn a_client_is_not_blocked_on_more_streams_than_it_said() {
     }
     let closed = within(pair.server.closed()).await;
     assert!(matches!(closed, ConnectionError::PeerApplication { code: 0x200, .. }), "{closed}");
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9114#section-4.1.1
+//= type=test
+//# Clients MUST NOT use the H3_REQUEST_REJECTED error code, except when a server has requested
+//# closure of the request stream with this error code.
+#[tokio::test]
+async fn a_client_without_room_for_fields_cancels_its_request() {
+    let pair = pair(Duration::from_secs(20)).await;
+    let settings = Settings { max_unread_fields: 1000, ..Settings::default() };
+    let client = Client::new(pair.client.clone(), settings).await.unwrap();
+    tokio::spawn(client.watch());
+    let (_sent, mut receiving) = within(client.whole(&get("/"), Bytes::new())).await.unwrap();
+    let (mut send, _receive) = within(pair.server.accept_bi()).await.unwrap();
+    // HEADERS of 5000 bytes, of which 2000 come.
+    let begun = [&[0x01][..], &(5000_u32 | 1 << 31).to_be_bytes(), &[0; 2000]].concat();
+    send.write_all(&begun).await.unwrap();
+    let error = within(receiving.response()).await.unwrap_err();
+    assert!(matches!(error, ReceiveError::Malformed(Code::H3_REQUEST_CANCELLED, _)), "{error}");
+    drop(receiving);
+    assert_eq!(within(send.stopped()).await, Ok(Some(Code::H3_REQUEST_CANCELLED.value())));
 }
 
 #[tokio::test]
