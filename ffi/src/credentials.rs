@@ -193,7 +193,7 @@ impl hvq_client_options {
         // SAFETY: as above.
         let token = unsafe { self.token.get() }?;
         let mut config = ClientConfig::new(tls_config, transport.config);
-        config.token = (!token.is_empty()).then(|| Bytes::copy_from_slice(token));
+        config.set_token((!token.is_empty()).then(|| Bytes::copy_from_slice(token)));
         Ok(hvq_client_config { config, qlog: transport.qlog })
     }
 
@@ -281,12 +281,13 @@ impl hvq_server_options {
             None => unsafe { self.own_tls() }?,
         };
         let mut config = ServerConfig::new(tls_config, transport.config);
-        config.retry = match self.retry_from {
-            0 => RetryPolicy::Always,
-            u64::MAX => RetryPolicy::Never,
-            count => RetryPolicy::WhenBusy(usize::try_from(count).unwrap_or(usize::MAX)),
-        };
-        config.admission = admission(self.admission, User(self.admission_user));
+        config
+            .set_retry(match self.retry_from {
+                0 => RetryPolicy::Always,
+                u64::MAX => RetryPolicy::Never,
+                count => RetryPolicy::WhenBusy(usize::try_from(count).unwrap_or(usize::MAX)),
+            })
+            .set_admission(admission(self.admission, User(self.admission_user)));
         Ok(hvq_server_config { config, qlog: transport.qlog })
     }
 

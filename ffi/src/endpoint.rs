@@ -19,7 +19,7 @@ use crate::tls::{hvq_client_config, hvq_server_config};
 use hvq_transport::connection::{Datagram, Ecn};
 use hvq_transport::crypto::reset::ResetKey;
 use hvq_transport::crypto::token::TokenKey;
-use hvq_transport::endpoint::{ConnectError, EndpointConfig, NetworkPath, Strays};
+use hvq_transport::endpoint::{ConnectError, EndpointConfig, NetworkPath};
 use hvq_transport::time::Instant;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::ffi::c_char;
@@ -89,12 +89,12 @@ unsafe impl Versioned for hvq_endpoint_options {
             reset_key: ptr::null(),
             token_key: ptr::null(),
             epoch: 0,
-            max_connections: base.max_connections as u64,
-            max_handshaking: base.max_handshaking as u64,
+            max_connections: base.max_connections() as u64,
+            max_handshaking: base.max_handshaking() as u64,
             id_length: 8,
             reserved: 0,
-            resets_per_second: base.resets_per_second,
-            negotiations_per_second: base.negotiations_per_second,
+            resets_per_second: base.resets_per_second(),
+            negotiations_per_second: base.negotiations_per_second(),
         }
     }
 }
@@ -113,22 +113,17 @@ impl hvq_endpoint_options {
             0 => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
             nanos => Duration::from_nanos(nanos),
         };
-        let config = EndpointConfig {
-            id_length: self.id_length as usize,
-            ids: None,
-            replay: None,
-            max_connections: count(self.max_connections),
-            max_handshaking: count(self.max_handshaking),
-            reset_key: reset.map(|key| ResetKey::new(&key)),
-            token_key: token.map(|key| TokenKey::new(&key)),
-            used_tokens: None,
-            epoch,
-            resets_per_second: self.resets_per_second,
-            negotiations_per_second: self.negotiations_per_second,
-            // No other endpoint is at the addresses of this one.
-            strays: Strays::Forgotten,
-            memory: None,
-        };
+        // No other endpoint is at the addresses of this one: there is nothing to share, and no strays are kept.
+        let mut config = EndpointConfig::default();
+        config
+            .set_id_length(self.id_length as usize)
+            .set_max_connections(count(self.max_connections))
+            .set_max_handshaking(count(self.max_handshaking))
+            .set_reset_key(reset.map(|key| ResetKey::new(&key)))
+            .set_token_key(token.map(|key| TokenKey::new(&key)))
+            .set_epoch(epoch)
+            .set_resets_per_second(self.resets_per_second)
+            .set_negotiations_per_second(self.negotiations_per_second);
         let seed = seed.map_or_else(random, Ok)?;
         Ok(State::new(config, server.map(|server| server.config.clone()), seed))
     }

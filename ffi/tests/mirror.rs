@@ -122,7 +122,7 @@ const MIRRORS: &[Mirror] = &[
         ],
     },
     Mirror {
-        block: "settings! {",
+        block: "settings! { TransportConfig:",
         sources: CORE,
         members: &[
             ("scheduler", "hvq_transport_config.scheduler"),
@@ -188,7 +188,7 @@ const MIRRORS: &[Mirror] = &[
         ],
     },
     Mirror {
-        block: "pub struct EndpointConfig {",
+        block: "settings! { EndpointConfig:",
         sources: CORE,
         members: &[
             ("id_length", "hvq_endpoint_options.id_length"),
@@ -207,7 +207,7 @@ const MIRRORS: &[Mirror] = &[
         ],
     },
     Mirror {
-        block: "pub struct ServerConfig {",
+        block: "settings! { ServerConfig:",
         sources: CORE,
         members: &[
             ("tls", "- the rows of ServerTlsBuilder"),
@@ -217,7 +217,7 @@ const MIRRORS: &[Mirror] = &[
         ],
     },
     Mirror {
-        block: "pub struct ClientConfig {",
+        block: "settings! { ClientConfig:",
         sources: CORE,
         members: &[
             ("tls", "- the rows of ClientTlsBuilder"),

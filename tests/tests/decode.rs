@@ -35,7 +35,7 @@ fn recorded() -> Recorded {
     let tls = ClientTls::builder().alpn(["hvq"]).verify(Verify::Insecure).keylog(Box::new(keylog));
     // With such a key the ClientHello takes two datagrams.
     let tls = tls.curves("X25519MLKEM768:X25519");
-    net.client_config.tls = tls.build().expect("the configuration is usable");
+    net.client_config.set_tls(tls.build().expect("the configuration is usable"));
     let first = net.wire("rtt=10ms,rate=20mbit");
     let second = net.wire("rtt=30ms,rate=20mbit");
     let pcap = Capture::of(&mut net, vec![first, second]);

@@ -353,7 +353,7 @@ fn what_was_rejected_is_sent_again_under_new_packet_numbers() {
     let tracer = watch.clone();
     let factory = move |_: &Subject| Some(Box::new(tracer.clone()) as Box<dyn Tracer>);
     let watched = transport().set_tracer(Some(Arc::new(factory))).clone();
-    net.client_config.transport = Arc::new(watched);
+    net.client_config.set_transport(Arc::new(watched));
     ask(&mut net, &mut Exchange::new(20_000));
     assert_eq!(net.client.connection().early_data(), EarlyDataState::Rejected);
     let sent = watch.take().sent;
@@ -501,7 +501,7 @@ fn speaking(list: &[Version], choice: VersionChoice) -> Arc<TransportConfig> {
 /// Has new connections of `net` choose among these versions.
 fn speak(net: &mut Net, tls: &ServerTls, client: &[Version], server: Arc<TransportConfig>) {
     net.server.endpoint.set_server(Some(ServerConfig::new(tls.clone(), server)));
-    let own = net.client_config.tls.clone();
+    let own = net.client_config.tls().clone();
     net.client_config = ClientConfig::new(own, speaking(client, VersionChoice::AsOffered));
 }
 

@@ -139,7 +139,7 @@ fn a_path_whose_new_way_carries_small_datagrams_only_is_used_no_more() {
 fn a_client_without_connection_ids_is_followed_by_a_server_that_has_some() {
     // attacks.md D14, RFC 9000 §5.1, §9.5: once its NAT moves it, once it moves itself.
     let mut net = Net::new(config(), config(), 1);
-    let without = EndpointConfig { id_length: 0, ..EndpointConfig::default() };
+    let without = EndpointConfig::default().set_id_length(0).clone();
     net.client.endpoint = Endpoint::new(without, None, [7; 32]);
     let (first, second) = (net.wire(FAST), net.wire(SLOW));
     net.connect(first);

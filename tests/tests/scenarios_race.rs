@@ -420,7 +420,7 @@ fn only_the_first_attempt_carries_early_data_and_what_was_written_goes_on_with_t
 fn after_a_path_that_did_not_answer_connections_begin_on_the_other_for_a_while() {
     let dark = [Duration::ZERO, Duration::from_secs(11)];
     let (mut net, tuples, _log) = network(&[(0, None, dark)]);
-    let hints = |tuple: FourTuple| net.client_config.transport.hints_for(tuple.local);
+    let hints = |tuple: FourTuple| net.client_config.transport().hints_for(tuple.local);
     let ways = tuples.map(|tuple| PathWay { tuple, hints: hints(tuple) });
     let first = |net: &Net| net.client.endpoint.first_network_path(&net.client_config, &ways, net.now);
     assert_eq!(first(&net), 0);

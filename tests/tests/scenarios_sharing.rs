@@ -61,7 +61,7 @@ fn begun(embb: &str, connections: usize) -> [usize; 2] {
     net.run_for(Duration::from_secs(1));
     let mut begun = [0; 2];
     for _ in 0..connections {
-        let hints = |local| net.client_config.transport.hints_for(local);
+        let hints = |local| net.client_config.transport().hints_for(local);
         let ways = [first, urllc].map(|tuple| NetworkPath { tuple, hints: hints(tuple.local) });
         let chosen = net.client.endpoint.first_network_path(&net.client_config, &ways, net.now);
         net.connect(ways[chosen].tuple);

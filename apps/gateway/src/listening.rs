@@ -103,17 +103,14 @@ pub(crate) fn bind(
     }
     let address = local.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let start = || {
-        let options = EndpointOptions {
-            config: EndpointConfig {
-                reset_key: keys.map(Keys::reset),
-                token_key: keys.map(Keys::token),
-                resets_per_second: RESETS,
-                memory: Some(memory.clone()),
-                ..endpoint(config)?
-            },
-            server: Some(server(config, tls.clone(), &[])),
-            local,
-        };
+        let mut limits = endpoint(config)?;
+        limits
+            .set_reset_key(keys.map(Keys::reset))
+            .set_token_key(keys.map(Keys::token))
+            .set_resets_per_second(RESETS)
+            .set_memory(Some(memory.clone()));
+        let options =
+            EndpointOptions { config: limits, server: Some(server(config, tls.clone(), &[])), local };
         match (succession, config.workers.get()) {
             (Some(succession), _) => Endpoint::succeeding(options, config.workers, succession),
             (None, 1) => Ok(vec![Endpoint::new(options)?]),
@@ -131,12 +128,12 @@ pub(crate) fn bind(
 /// The limits of each worker: its share of those of the gateway, for the system deals new clients out evenly.
 fn endpoint(config: &Config) -> io::Result<EndpointConfig> {
     let workers = usize::from(config.workers.get());
-    Ok(EndpointConfig {
-        ids: ids(config)?,
-        max_connections: config.limits.connections.div_ceil(workers),
-        max_handshaking: config.limits.handshakes.div_ceil(workers),
-        ..EndpointConfig::default()
-    })
+    let mut limits = EndpointConfig::default();
+    limits
+        .set_ids(ids(config)?)
+        .set_max_connections(config.limits.connections.div_ceil(workers))
+        .set_max_handshaking(config.limits.handshakes.div_ceil(workers));
+    Ok(limits)
 }
 
 /// Returns the generator of connection IDs, if a load balancer is to read them.
@@ -171,11 +168,12 @@ pub(crate) fn server(config: &Config, tls: ServerTls, bound: &[SocketAddr]) -> S
     let mut server = ServerConfig::new(tls, Arc::new(transport));
     // A quarter of the handshakes, as by default, may be those of clients that have not proven their addresses.
     let handshakes = config.limits.handshakes.div_ceil(usize::from(config.workers.get()));
-    server.retry = RetryPolicy::WhenBusy(handshakes.div_ceil(4));
+    server.set_retry(RetryPolicy::WhenBusy(handshakes.div_ceil(4)));
     server
 }
 
 /// `server`, whose clients are all told that there is no connection to be had (CONNECTION_REFUSED, RFC 9000 §5.2.2).
-pub(crate) fn refusing(server: ServerConfig) -> ServerConfig {
-    ServerConfig { admission: Some(Admission::new(|_| Decision::Refuse)), ..server }
+pub(crate) fn refusing(mut server: ServerConfig) -> ServerConfig {
+    server.set_admission(Some(Admission::new(|_| Decision::Refuse)));
+    server
 }

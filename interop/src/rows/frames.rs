@@ -16,7 +16,6 @@ use hvq::transport::wire::frame::types;
 use hvq::{Connection, Endpoint, LocalAddress, Multipath, PathId, PathOptions, TransportConfig};
 use noq::{PathError, PathStatus, VarInt};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The delay of the first path each way.
@@ -47,7 +46,7 @@ pub async fn client(identity: &Identity) -> Result<Exchange> {
     let slow = Relay::slow(address, DELAY).await?;
     let endpoint = Endpoint::client(&[])?;
     let mut config = ours::client(identity, ALPN, POLICY)?;
-    prepare(&mut config.transport, MORE, &tally);
+    prepare(config.transport_mut(), MORE, &tally);
     let (near, far) = multipath::connect(&endpoint, config, slow.address(), &server).await?;
     let ends = Ends { near, far, tally };
     tokio::try_join!(multipath::swap(&ends.near, &ends.far), ends.replace(address))?;
@@ -61,7 +60,7 @@ pub async fn client(identity: &Identity) -> Result<Exchange> {
 pub async fn server(identity: &Identity) -> Result<Exchange> {
     let tally = Tally::default();
     let mut config = ours::server(identity, ALPN, POLICY)?;
-    prepare(&mut config.transport, FEW, &tally);
+    prepare(config.transport_mut(), FEW, &tally);
     let endpoint = multipath::listen(config)?;
     let bound = endpoint.local_addrs();
     let slow = Relay::slow(bound[0], DELAY).await?;
@@ -79,8 +78,7 @@ pub async fn server(identity: &Identity) -> Result<Exchange> {
 }
 
 /// Has connections permit `paths` paths, and their frames counted.
-fn prepare(transport: &mut Arc<TransportConfig>, paths: u32, tally: &Tally) {
-    let transport = Arc::make_mut(transport);
+fn prepare(transport: &mut TransportConfig, paths: u32, tally: &Tally) {
     transport.set_multipath(Multipath::UpTo(PathId(paths - 1)));
     transport.set_tracer(Some(tally.factory()));
 }

@@ -303,15 +303,17 @@ fn receive(setting: &Setting, tls: ServerTls, transport: Arc<TransportConfig>) -
     let mut config = ServerConfig::new(tls, transport);
     match setting.door {
         Reception::Open => {}
-        Reception::Retry => config.retry = RetryPolicy::Always,
+        Reception::Retry => {
+            config.set_retry(RetryPolicy::Always);
+        }
         Reception::Reluctant(datagrams) => {
             let left = AtomicU32::new(datagrams);
-            config.retry = RetryPolicy::Always;
-            config.admission = Some(Admission::new(move |candidate| {
+            let admission = Admission::new(move |candidate| {
                 let ignored =
                     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
                 if ignored.is_ok() { Decision::Ignore } else { candidate.proposal }
-            }));
+            });
+            config.set_retry(RetryPolicy::Always).set_admission(Some(admission));
         }
     }
     config

@@ -269,7 +269,7 @@ impl Endpoint {
     /// # Errors
     /// A setting is out of its range; nothing is replaced then.
     pub fn set_server(&self, config: Option<ServerConfig>) -> Result<(), TransportConfigError> {
-        config.as_ref().map_or(Ok(()), |config| config.transport.check())?;
+        config.as_ref().map_or(Ok(()), |config| config.transport().check())?;
         self.presence.shared.lock().core.set_server(config);
         Ok(())
     }
@@ -381,12 +381,12 @@ pub(crate) fn start(
 ) -> io::Result<Endpoint> {
     let mut seed = [0; 32];
     random(&mut seed)?;
-    if config.epoch.is_zero() {
+    if config.epoch().is_zero() {
         // A clock from before 1970 only makes tokens of earlier runs useless.
-        config.epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        config.set_epoch(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
     }
     if let Some(server) = &server {
-        let checked = server.transport.check();
+        let checked = server.transport().check();
         checked.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     }
     let core = Core::new(config, server, seed);

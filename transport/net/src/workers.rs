@@ -160,11 +160,11 @@ impl std::fmt::Debug for Succession {
 /// Makes the configurations of the workers, one each: the parts on which they have to agree are the same, their
 /// connection IDs differ.
 fn shared(
-    config: EndpointConfig,
+    mut config: EndpointConfig,
     count: NonZeroU16,
     succession: Option<&Succession>,
 ) -> io::Result<(Vec<EndpointConfig>, Steering)> {
-    let ids = config.ids.clone().unwrap_or_else(|| Arc::new(RandomIds(config.id_length)));
+    let ids = config.ids().cloned().unwrap_or_else(|| Arc::new(RandomIds(config.id_length())));
     if ids.length() < SHORTEST_ID {
         return Err(invalid("workers need connection IDs of at least four bytes"));
     }
@@ -190,20 +190,23 @@ fn shared(
     //= https://www.rfc-editor.org/rfc/rfc9000#section-21.11
     //# More generally, servers MUST NOT generate a stateless reset if a connection with the corresponding connection
     //# ID could be active on any endpoint using the same static key.
-    let all = EndpointConfig {
-        reset_key: Some(config.reset_key.unwrap_or_else(|| ResetKey::new(&reset))),
-        token_key: Some(config.token_key.unwrap_or_else(|| TokenKey::new(&token))),
-        used_tokens: Some(config.used_tokens.unwrap_or_else(|| Arc::new(UsedTokens::default()))),
-        replay: Some(config.replay.unwrap_or_else(|| Arc::new(ReplayGuard::new(&replay)))),
-        memory: Some(config.memory.unwrap_or_default()),
-        strays: Strays::Kept,
-        ..config
-    };
+    let reset = config.reset_key().cloned().unwrap_or_else(|| ResetKey::new(&reset));
+    let token = config.token_key().cloned().unwrap_or_else(|| TokenKey::new(&token));
+    let used = config.used_tokens().cloned().unwrap_or_else(|| Arc::new(UsedTokens::default()));
+    let replay = config.replay().cloned().unwrap_or_else(|| Arc::new(ReplayGuard::new(&replay)));
+    let memory = config.memory().cloned().unwrap_or_default();
+    config
+        .set_reset_key(Some(reset))
+        .set_token_key(Some(token))
+        .set_used_tokens(Some(used))
+        .set_replay(Some(replay))
+        .set_memory(Some(memory))
+        .set_strays(Strays::Kept);
     // The kernel brings packets to sockets of the other generation for a moment when one of the group is closed.
     let beside = succession.is_some();
-    let own = |worker| EndpointConfig {
-        ids: Some(Arc::new(SteeredIds { ids: ids.clone(), steering, worker, beside })),
-        ..all.clone()
+    let own = |worker| {
+        let ids = SteeredIds { ids: ids.clone(), steering, worker, beside };
+        config.clone().set_ids(Some(Arc::new(ids))).clone()
     };
     Ok(((0..usize::from(count.get())).map(own).collect(), steering))
 }

@@ -40,7 +40,7 @@ const TAG: usize = 16;
 
 /// The ClientHello of a client, as a CRYPTO frame.
 fn hello(pki: &Pki) -> Vec<u8> {
-    let tls = pki.client(transport()).tls;
+    let tls = pki.client(transport()).tls().clone();
     let parameters = TransportParameters {
         initial_source_connection_id: ConnectionId::new(&SOURCE),
         ..TransportParameters::default()

@@ -151,7 +151,9 @@ async fn workers_hand_over_what_the_kernel_does_not_steer() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retry_of_one_worker_is_good_for_the_one_that_the_client_comes_back_to() {
     for steered_by in [SteeredBy::Kernel, SteeredBy::Workers] {
-        let group = Group::with(4, steered_by, |server| server.retry = RetryPolicy::Always);
+        let group = Group::with(4, steered_by, |server| {
+            server.set_retry(RetryPolicy::Always);
+        });
         let client = Endpoint::client(&[local("127.0.0.1:0")]).expect("binds");
         for _ in 0..24 {
             round_trip(&group.connect(&client).await, 100).await;
@@ -171,7 +173,7 @@ async fn workers_that_start_anew_with_their_key_end_the_connections_of_before() 
     let key = hvq::tls::ResetKey::new(&[7; 32]);
     let start = |address: &str| {
         let options = EndpointOptions {
-            config: EndpointConfig { reset_key: Some(key.clone()), ..EndpointConfig::default() },
+            config: EndpointConfig::default().set_reset_key(Some(key.clone())).clone(),
             server: Some(pki.server(transport())),
             local: vec![local(address)],
         };
@@ -223,7 +225,7 @@ async fn a_ticket_opens_0_rtt_once_whichever_worker_it_is_shown_to() {
     // attacks.md F12: RFC 9001 §9.2.
     let group = Group::with(4, SteeredBy::Kernel, |server| {
         let builder = ServerTls::builder(Pki::new().identity()).alpn(["hq-test"]);
-        server.tls = builder.early_data(EarlyData::On).build().unwrap();
+        server.set_tls(builder.early_data(EarlyData::On).build().unwrap());
     });
     let thief = Arc::new(Thief::default());
     let builder = ClientTls::builder().alpn(["hq-test"]).verify(Verify::Insecure);
@@ -254,7 +256,7 @@ async fn a_ticket_opens_0_rtt_once_whichever_worker_it_is_shown_to() {
 async fn workers_need_an_address_and_connection_ids_that_tell_them_apart() {
     let server = Some(Pki::new().server(transport()));
     let options = |id_length, address: &str| EndpointOptions {
-        config: EndpointConfig { id_length, ..EndpointConfig::default() },
+        config: EndpointConfig::default().set_id_length(id_length).clone(),
         server: server.clone(),
         local: (!address.is_empty()).then(|| local(address)).into_iter().collect(),
     };
@@ -268,11 +270,10 @@ async fn workers_need_an_address_and_connection_ids_that_tell_them_apart() {
 
 /// A group with these keys and this place in the succession, which sends back what it gets.
 fn successor(pki: &Pki, address: &str, succession: Succession) -> std::io::Result<Vec<Endpoint>> {
-    let config = EndpointConfig {
-        reset_key: Some(hvq::tls::ResetKey::new(&[7; 32])),
-        token_key: Some(hvq::tls::TokenKey::new(&[8; 32])),
-        ..EndpointConfig::default()
-    };
+    let mut config = EndpointConfig::default();
+    config
+        .set_reset_key(Some(hvq::tls::ResetKey::new(&[7; 32])))
+        .set_token_key(Some(hvq::tls::TokenKey::new(&[8; 32])));
     let options =
         EndpointOptions { config, server: Some(pki.server(transport())), local: vec![local(address)] };
     let workers = Endpoint::succeeding(options, count(2), succession)?;

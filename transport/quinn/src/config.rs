@@ -32,8 +32,7 @@ impl EndpointConfig {
         F: Fn() -> Box<dyn ConnectionIdGenerator> + Send + Sync + 'static,
     {
         let generator = factory();
-        self.settings.id_length = generator.cid_len();
-        self.settings.ids = GeneratedIds::of(generator);
+        self.settings.set_id_length(generator.cid_len()).set_ids(GeneratedIds::of(generator));
         self
     }
 
@@ -195,8 +194,7 @@ impl ServerConfig {
             transport.set_preferred_addresses(self.preferred);
         }
         let mut config = hvq::ServerConfig::new(self.crypto.0.clone(), Arc::new(transport));
-        config.retry = hvq::admission::RetryPolicy::Never;
-        config.admission = Some(Admission::deferred());
+        config.set_retry(hvq::admission::RetryPolicy::Never).set_admission(Some(Admission::deferred()));
         config
     }
 }

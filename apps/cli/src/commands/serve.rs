@@ -144,7 +144,7 @@ pub(crate) async fn run(arguments: Box<ServeArguments>, console: Console) -> Res
                 .set_preferred_addresses(listen::preferred(&arguments.preferred_address))
                 .clone(),
         );
-        ServerConfig { retry: arguments.retry, ..ServerConfig::new(tls.clone(), Arc::new(transport)) }
+        ServerConfig::new(tls.clone(), Arc::new(transport)).set_retry(arguments.retry).clone()
     };
     let endpoint = listen::bind(&arguments.listen, &arguments.channel, config)?;
     publication.publish()?;

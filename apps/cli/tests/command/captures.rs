@@ -21,7 +21,7 @@ fn write(capture: &Path, keys: &Path) -> ConnectionStats {
     let log = secrets.clone();
     let keylog = move |line: &str| *log.lock().unwrap() += &format!("{line}\n");
     let tls = ClientTls::builder().alpn(["hvq"]).verify(Verify::Insecure).keylog(Box::new(keylog));
-    net.client_config.tls = tls.build().unwrap();
+    net.client_config.set_tls(tls.build().unwrap());
     let tuples = ["rtt=10ms,rate=20mbit", "rtt=30ms,rate=20mbit"].map(|channel| net.wire(channel));
     let pcap = Capture::of(&mut net, tuples.to_vec());
     net.connect(tuples[0]);

@@ -226,7 +226,7 @@ impl Net {
     /// Lets connections from now on resume the sessions of earlier ones, with early data.
     pub fn resume_sessions(&mut self) {
         let (client, server) = identity::resuming();
-        let (of_client, of_server) = (self.client_config.transport.clone(), self.server_transport.clone());
+        let (of_client, of_server) = (self.client_config.transport().clone(), self.server_transport.clone());
         self.client_config = ClientConfig::new(client, of_client);
         self.server.endpoint.set_server(Some(ServerConfig::new(server, of_server)));
     }
@@ -273,7 +273,7 @@ impl Net {
     /// # Panics
     /// There is no tuple.
     pub fn race_with(&mut self, tuples: &[FourTuple], options: RaceOptions) -> ConnectionHandle {
-        let transport = &self.client_config.transport;
+        let transport = self.client_config.transport();
         let way = |tuple: &FourTuple| NetworkPath { tuple: *tuple, hints: transport.hints_for(tuple.local) };
         let candidates: Vec<_> = tuples.iter().map(way).map(CandidatePath::new).collect();
         let dial = Dial { server_name: identity::SERVER_NAME, candidates: &candidates, options };

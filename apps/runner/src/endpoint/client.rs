@@ -107,7 +107,7 @@ impl Client {
         let is_early = connection.is_early_data();
         self.fetch(&connection, rest).await?;
         ensure!(connection.is_resumed(), "the session was not resumed");
-        if self.config.tls.early_data() == EarlyData::On {
+        if self.config.tls().early_data() == EarlyData::On {
             ensure!(is_early, "the ticket permits no 0-RTT");
         }
         connection.close(0, b"");

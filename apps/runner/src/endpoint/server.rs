@@ -48,7 +48,7 @@ pub(crate) async fn run(settings: &Settings, case: TestCase) -> Result<()> {
 pub(crate) fn bind(settings: &Settings, case: TestCase, logs: &Logs) -> Result<Endpoint> {
     let tls = secrets::server(settings, case)?;
     let transport = logs.watch(case.transport(settings));
-    let config = ServerConfig { retry: case.retry(), ..ServerConfig::new(tls, Arc::new(transport)) };
+    let config = ServerConfig::new(tls, Arc::new(transport)).set_retry(case.retry()).clone();
     let local = settings.listen.iter().copied().map(LocalAddress::Socket).collect();
     let options = EndpointOptions { server: Some(config), local, ..EndpointOptions::default() };
     Endpoint::new(options).with_context(|| format!("cannot listen on {:?}", settings.listen))

@@ -1,7 +1,7 @@
 //! The configuration of connections: an application's decisions before they start.
 
 mod check;
-mod settings;
+pub(crate) mod settings;
 
 pub use check::TransportConfigError;
 

@@ -341,7 +341,7 @@ impl Endpoint {
 
     /// The knowledge of paths that connections left, as bytes that [`Self::add_knowledge`] takes: those of the 64 paths used last.
     /// A client keeps them beside its session tickets, as private as these: they name networks that it was in.
-    /// [`EndpointConfig::epoch`] dates them; without it they mean nothing to another process.
+    /// [`EndpointConfig::set_epoch`] dates them; without it they mean nothing to another process.
     pub fn knowledge(&self) -> Vec<u8> {
         self.knowledge.to_bytes()
     }

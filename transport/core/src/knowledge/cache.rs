@@ -12,7 +12,7 @@ const CAPACITY: usize = 4096;
 /// Knowledge of the paths of an endpoint's connections, for later ones: of 4096 paths at most, of which the least recently used
 /// gives way.
 ///
-/// Its times are dated as tokens are, by [`EndpointConfig::epoch`](crate::endpoint::EndpointConfig::epoch), so that they mean
+/// Its times are dated as tokens are, by [`EndpointConfig::set_epoch`](crate::endpoint::EndpointConfig::set_epoch), so that they mean
 /// something to another process.
 #[derive(Debug, Default)]
 pub struct Knowledge {

@@ -59,7 +59,7 @@ pub async fn pair_of(idle: Duration, memory: Arc<MemoryQuota>, max_streams_uni: 
     let tls = ServerTls::builder(identity).alpn([hvq_h3::ALPN]).build().unwrap();
     let config = ServerConfig::new(tls, transport.clone());
     let options = EndpointOptions {
-        config: EndpointConfig { memory: Some(memory), ..EndpointConfig::default() },
+        config: EndpointConfig::default().set_memory(Some(memory)).clone(),
         server: Some(config),
         local: vec![IpAddr::from(Ipv4Addr::LOCALHOST).into()],
     };

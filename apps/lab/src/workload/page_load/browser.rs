@@ -75,7 +75,7 @@ fn clock(now: Instant) -> Duration {
 fn in_order(paths: Paths, net: &Net) -> Paths {
     let Some(second) = paths.second else { return paths };
     let config = &net.client_config;
-    let way = |tuple: FourTuple| NetworkPath { tuple, hints: config.transport.hints_for(tuple.local) };
+    let way = |tuple: FourTuple| NetworkPath { tuple, hints: config.transport().hints_for(tuple.local) };
     match net.client.endpoint.first_network_path(config, &[way(paths.first), way(second)], net.now) {
         0 => paths,
         _ => Paths { first: second, second: Some(paths.first) },

@@ -24,8 +24,8 @@ use std::time::Duration;
 
 /// Makes a setter of each setting.
 macro_rules! settings {
-    ($($(#[$about:meta])* $set:ident($name:ident: $type:ty);)*) => {
-        impl TransportConfig {
+    ($config:ident: $($(#[$about:meta])* $set:ident($name:ident: $type:ty);)*) => {
+        impl $config {
             $(
                 $(#[$about])*
                 pub fn $set(&mut self, $name: $type) -> &mut Self {
@@ -36,8 +36,9 @@ macro_rules! settings {
         }
     };
 }
+pub(crate) use settings;
 
-settings! {
+settings! { TransportConfig:
     /// The policy that places frames on paths.
     set_scheduler(scheduler: SchedulerFactory);
 
@@ -104,7 +105,7 @@ settings! {
 
     /// The maximum number of bytes that a connection holds for its peer and its application together: stream data that
     /// was not sent, acknowledged or read, and datagrams. Default: 32 MiB. While the endpoint's
-    /// [quota](crate::endpoint::EndpointConfig::memory) is short it holds less. Data that the peer was granted to send
+    /// [quota](crate::endpoint::EndpointConfig::set_memory) is short it holds less. Data that the peer was granted to send
     /// is taken in even so, unless the quota is nearly used up.
     set_memory(memory: usize);
 
@@ -209,8 +210,8 @@ impl TransportConfig {
 
 /// Makes a method of each setting that others read.
 macro_rules! readable {
-    ($($name:ident: $type:ty;)*) => {
-        impl TransportConfig {
+    ($config:ident: $($name:ident: $type:ty;)*) => {
+        impl $config {
             $(
                 #[doc = concat!("The value that [`Self::set_", stringify!($name), "`] sets.")]
                 pub fn $name(&self) -> $type {
@@ -220,8 +221,9 @@ macro_rules! readable {
         }
     };
 }
+pub(crate) use readable;
 
-readable! {
+readable! { TransportConfig:
     multipath: Multipath;
     idle_timeout: Duration;
     handshake_timeout: Duration;

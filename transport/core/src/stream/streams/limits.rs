@@ -9,7 +9,7 @@ use crate::wire::transport_parameters::{PartialDelivery, TransportParameters};
 pub struct StreamLimits {
     /// The initial flow control limit of the connection (initial_max_data, RFC 9000 §18.2): the bytes that the peer may
     /// send ahead of reading, over all streams. Default: 2 MiB. It grows up to `max_window`, and is less while memory is
-    /// [short](crate::endpoint::EndpointConfig::memory), except at servers that accept 0-RTT.
+    /// [short](crate::endpoint::EndpointConfig::set_memory), except at servers that accept 0-RTT.
     pub max_data: u64,
     /// The initial flow control limit of each bidirectional stream that this endpoint opens, in bytes. Default: 1 MiB.
     /// It grows up to `max_window`.
