@@ -91,7 +91,7 @@ mutants: prepare-mutants ## try thousands of small faults, say which no test not
 	@scripts/mutants.sh run $(ARGS); status=$$?; scripts/mutants.sh check && scripts/mutants.sh attacks && scripts/mutants.sh report --write && exit $$status
 
 fuzz: prepare-base ## feed every parser, a server and a connection from libFuzzer: a minute each (FUZZ_EACH), or TARGETS="frames authenticated_peer"
-	@fuzz/run.sh $(or $(FUZZ_EACH),60) $(TARGETS)
+	@tests/fuzz/run.sh $(or $(FUZZ_EACH),60) $(TARGETS)
 
 lint: prepare-test ## format check, lints and documentation only
 	@cargo fmt --all --check

@@ -1,5 +1,6 @@
-//! Tools that tests across crates share: a network in virtual time, and applications that use it.
+//! Tools that tests across crates share: a network in virtual time, applications that use it, and fuzz targets.
 
+pub mod fuzz;
 pub mod interactions;
 pub mod talk;
 pub mod transfer;

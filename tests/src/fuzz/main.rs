@@ -4,12 +4,12 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::OnceLock;
 
-static TARGET: OnceLock<hvq_fuzz::Target> = OnceLock::new();
+static TARGET: OnceLock<hvq_tests::fuzz::Target> = OnceLock::new();
 
 fuzz_target!(|bytes: &[u8]| {
     let target = TARGET.get_or_init(|| {
         let name = std::env::var("HVQ_FUZZ_TARGET").unwrap_or_default();
-        hvq_fuzz::target(&name).expect("HVQ_FUZZ_TARGET names a target")
+        hvq_tests::fuzz::target(&name).expect("HVQ_FUZZ_TARGET names a target")
     });
     (target.run)(bytes);
 });

@@ -1,6 +1,6 @@
 //! Replays the inputs that the fuzzer found worth keeping, and variations of them: no target panics.
 
-use hvq_fuzz::{TARGETS, Target};
+use hvq_tests::fuzz::{TARGETS, Target};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::path::Path;
@@ -10,7 +10,7 @@ const VARIATIONS: usize = 400;
 const COSTLY_VARIATIONS: usize = 6;
 
 fn corpus(target: &Target) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target.name);
     let entries = std::fs::read_dir(&folder).expect("every target has a corpus");
     let mut files: Vec<_> = entries.map(|entry| entry.expect("the folder can be read").path()).collect();
     files.sort();
@@ -40,7 +40,7 @@ fn varied(bytes: &[u8], rng: &mut StdRng) -> Vec<u8> {
 }
 
 fn examine(name: &str) {
-    let target = hvq_fuzz::target(name).expect("there is such a target");
+    let target = hvq_tests::fuzz::target(name).expect("there is such a target");
     let count = if matches!(name, "off_path_attacker" | "authenticated_peer") {
         COSTLY_VARIATIONS
     } else {

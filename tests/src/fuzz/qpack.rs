@@ -1,6 +1,6 @@
 //! QPACK with dynamic tables (RFC 9204): a decoder and an encoder whose peer says anything.
 
-use crate::pieces;
+use super::pieces;
 use bytes::{Bytes, BytesMut};
 use hvq_h3::qpack::{Blocking, Decoder, Encoder, Limits, Line, Policy, Section};
 

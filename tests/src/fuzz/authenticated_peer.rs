@@ -42,11 +42,11 @@ impl Victim {
             log.push('\n');
         };
         let tls = ClientTls::builder().alpn(["hvq"]).verify(identity::trust()).keylog(Box::new(keylog));
-        net.client_config.tls = tls.build().expect("the stored certificate is one");
+        net.client_config.set_tls(tls.build().expect("the stored certificate is one"));
         let wires = [net.wire("rtt=2ms,rate=100mbit"), net.wire("rtt=2ms,rate=100mbit")];
         let ids = Rc::new(RefCell::new([[None; 2]; 2]));
         let seen = Rc::clone(&ids);
-        let id_length = EndpointConfig::default().id_length;
+        let id_length = EndpointConfig::default().id_length();
         net.tap = Some(Box::new(move |wire, way, bytes| {
             let is_short = bytes.first().is_some_and(|first| first & 0x80 == 0);
             if let Some(id) = bytes.get(1..=id_length).filter(|_| is_short).and_then(ConnectionId::new) {
