@@ -2,40 +2,30 @@
 
 use crate::PathId;
 use crate::connection::Connection;
-use crate::connection::Peer;
 use crate::connection::Role;
-use crate::connection::control::ControlFrames;
 use crate::connection::events::EventQueue;
+use crate::connection::frame_owners::{FrameOwners, frame_owners};
 use crate::connection::handshake::key_update::TrafficKeys;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::observe::Observer;
+use crate::connection::send::buffer_pool::BufferPool;
 use crate::connection::send::long_packets::LEAST_LONG;
-use crate::connection::send::scheduler_slot::SchedulerSlot;
-use crate::connection::send::transmit_queue::TransmitQueue;
-use crate::datagram::Datagrams;
+use crate::connection::terms::{Terms, terms};
 use crate::handshake::Handshake;
 use crate::handshake::space::HandshakeSpace;
 use crate::handshake::zero_rtt::ZeroRtt;
 use crate::path::paths::Paths;
-use crate::stream::Streams;
 use crate::time::Instant;
 use crate::wire::level::Level;
 use std::time::Duration;
 
 /// The part of a connection that learns what became of packets.
 pub(in crate::connection) struct LossRecovery<'a> {
-    pub role: Role,
-    pub lifecycle: Lifecycle,
-    pub handshake: &'a mut Handshake,
+    pub terms: Terms<'a>,
+    pub owners: FrameOwners<'a>,
     pub zero_rtt: &'a mut ZeroRtt,
     pub keys: &'a mut TrafficKeys,
-    pub peer: &'a Peer,
-    pub paths: &'a mut Paths,
-    pub streams: &'a mut Streams,
-    pub datagrams: &'a mut Datagrams,
-    pub control: &'a mut ControlFrames,
-    pub scheduler: &'a mut SchedulerSlot,
-    pub queue: &'a mut TransmitQueue,
+    pub pool: &'a mut BufferPool,
     pub observer: &'a mut Observer,
     pub events: &'a mut EventQueue,
 }
@@ -44,18 +34,11 @@ impl Connection {
     /// The part that learns what became of packets.
     pub(in crate::connection) fn loss_recovery(&mut self) -> LossRecovery<'_> {
         LossRecovery {
-            role: self.role,
-            lifecycle: self.lifecycle,
-            handshake: &mut self.handshake,
+            terms: terms!(self),
+            owners: frame_owners!(self),
             zero_rtt: &mut self.zero_rtt,
             keys: &mut self.keys,
-            peer: &self.peer,
-            paths: &mut self.paths,
-            streams: &mut self.streams,
-            datagrams: &mut self.datagrams,
-            control: &mut self.control,
-            scheduler: &mut self.scheduler,
-            queue: &mut self.queue,
+            pool: self.queue.pool(),
             observer: &mut self.observer,
             events: &mut self.events,
         }
@@ -66,25 +49,27 @@ impl LossRecovery<'_> {
     /// Does what is due at `now`.
     pub fn run_timers(&mut self, now: Instant) {
         for level in [Level::Initial, Level::Handshake] {
-            let due = self.handshake.space(level).and_then(|space| space.sent.loss_time());
+            let due = self.owners.handshake.space(level).and_then(|space| space.sent.loss_time());
             if due.is_some_and(|at| at <= now) {
                 self.detect_long_lost(level, now);
             }
         }
-        if handshake_probe_at(self.handshake, self.paths, self.role).is_some_and(|at| at <= now) {
+        if handshake_probe_at(self.owners.handshake, self.owners.paths, self.terms.role)
+            .is_some_and(|at| at <= now)
+        {
             self.probe_handshake(now);
         }
-        for id in self.paths.ids() {
-            let Some(path) = self.paths.get(id) else { continue };
+        for id in self.owners.paths.ids() {
+            let Some(path) = self.owners.paths.get(id) else { continue };
             if path.sent.loss_time().is_some_and(|at| at <= now) {
                 self.detect_lost(id, now);
             }
-            let delay = self.peer.max_ack_delay(self.lifecycle);
-            let due = self.paths.get(id).and_then(|path| path.probe_at(delay));
+            let delay = self.terms.max_ack_delay();
+            let due = self.owners.paths.get(id).and_then(|path| path.probe_at(delay));
             if self.may_probe() && due.is_some_and(|at| at <= now) {
                 self.probe_path(id, now);
             }
-            if let Some(path) = self.paths.get_mut(id) {
+            if let Some(path) = self.owners.paths.get_mut(id) {
                 path.expire_size_probe(now);
             }
             self.watch(id, now);
@@ -97,15 +82,16 @@ impl LossRecovery<'_> {
         //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
         //# An endpoint MUST NOT set its PTO timer for the Application Data packet number space until the
         //# handshake is confirmed
-        self.lifecycle == Lifecycle::Confirmed
+        self.terms.lifecycle == Lifecycle::Confirmed
     }
 
     fn probe_handshake(&mut self, now: Instant) {
-        let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
+        let Some(path) = self.owners.paths.get_mut(PathId::ZERO) else { return };
         path.on_handshake_timeout();
-        let role = self.role;
-        let handshake_has_keys = self.handshake.space(Level::Handshake).is_some_and(|space| space.has_keys());
-        for (level, space) in self.handshake.spaces() {
+        let role = self.terms.role;
+        let handshake_has_keys =
+            self.owners.handshake.space(Level::Handshake).is_some_and(|space| space.has_keys());
+        for (level, space) in self.owners.handshake.spaces() {
             if !space.has_keys() {
                 continue;
             }

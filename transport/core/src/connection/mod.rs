@@ -22,6 +22,7 @@ mod queue_bound;
 mod receive;
 pub(crate) mod send;
 pub(crate) mod stats;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod timeout;

@@ -3,30 +3,24 @@
 use crate::PathId;
 use crate::connection::Peer;
 use crate::connection::TransportConfig;
-use crate::connection::control::ControlFrames;
 use crate::connection::events::EventQueue;
-use crate::connection::frame_owners::frame_owners;
+use crate::connection::frame_owners::{FrameOwners, frame_owners};
 use crate::connection::handshake::discard_space;
 use crate::connection::handshake::key_update::TrafficKeys;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::lifecycle::Milestone;
 use crate::connection::observe::Observer;
-use crate::connection::send::scheduler_slot::SchedulerSlot;
 use crate::connection::send::transmit_queue::TransmitQueue;
 use crate::connection::{Connection, Event, Role};
 use crate::crypto::keys::Cipher;
 use crate::crypto::one_rtt::OneRttKeys;
 use crate::crypto::protect::{OpenKey, SealKey};
 use crate::crypto::session::{Session, SessionOutput};
-use crate::datagram::Datagrams;
 use crate::error::{ErrorCode, TransportError};
-use crate::handshake::Handshake;
 use crate::handshake::parameters::authenticate;
 use crate::handshake::space::LevelKeys;
 use crate::handshake::zero_rtt::ZeroRtt;
-use crate::path::paths::Paths;
 use crate::seed::Randomness;
-use crate::stream::Streams;
 use crate::time::Instant;
 use crate::trace::{Side, TraceEvent};
 use crate::wire::level::Level;
@@ -37,15 +31,10 @@ pub(in crate::connection) struct HandshakeDriver<'a> {
     pub role: Role,
     pub config: &'a TransportConfig,
     pub lifecycle: &'a mut Lifecycle,
-    pub handshake: &'a mut Handshake,
+    pub owners: FrameOwners<'a>,
     pub keys: &'a mut TrafficKeys,
     pub zero_rtt: &'a mut ZeroRtt,
     pub peer: &'a mut Peer,
-    pub paths: &'a mut Paths,
-    pub streams: &'a mut Streams,
-    pub datagrams: &'a mut Datagrams,
-    pub control: &'a mut ControlFrames,
-    pub scheduler: &'a mut SchedulerSlot,
     pub queue: &'a mut TransmitQueue,
     pub observer: &'a mut Observer,
     pub events: &'a mut EventQueue,
@@ -68,15 +57,10 @@ impl Connection {
             role: self.role,
             config: &self.config,
             lifecycle: &mut self.lifecycle,
-            handshake: &mut self.handshake,
+            owners: frame_owners!(self),
             keys: &mut self.keys,
             zero_rtt: &mut self.zero_rtt,
             peer: &mut self.peer,
-            paths: &mut self.paths,
-            streams: &mut self.streams,
-            datagrams: &mut self.datagrams,
-            control: &mut self.control,
-            scheduler: &mut self.scheduler,
             queue: &mut self.queue,
             observer: &mut self.observer,
             events: &mut self.events,
@@ -128,21 +112,21 @@ impl Connection {
 impl HandshakeDriver<'_> {
     /// Takes everything that TLS has to say.
     pub fn collect_tls(&mut self, now: Instant) -> Result<Readable, TransportError> {
-        while let Some(output) = self.handshake.session.poll() {
+        while let Some(output) = self.owners.handshake.session.poll() {
             match output {
                 SessionOutput::Send { level, data } => {
                     //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9
                     //# Though an endpoint might retain older keys, new data MUST be sent at the highest
                     //# currently available encryption level
-                    if let Some(crypto) = self.handshake.crypto(level) {
+                    if let Some(crypto) = self.owners.handshake.crypto(level) {
                         crypto.write(&data);
                     }
                 }
                 SessionOutput::ReadSecret { level, suite, secret } => {
-                    self.handshake.secrets.store_read(level, suite, secret);
+                    self.owners.handshake.secrets.store_read(level, suite, secret);
                 }
                 SessionOutput::WriteSecret { level, suite, secret } => {
-                    self.handshake.secrets.store_write(level, suite, secret);
+                    self.owners.handshake.secrets.store_write(level, suite, secret);
                 }
                 SessionOutput::Ticket => self.keep_tickets(),
                 SessionOutput::EarlyDataRejected => self.on_zero_rtt_rejected(now),
@@ -157,26 +141,26 @@ impl HandshakeDriver<'_> {
     }
 
     fn install_keys(&mut self, now: Instant) {
-        let version = self.handshake.version();
-        let secrets = &mut self.handshake.secrets;
+        let version = self.owners.handshake.version();
+        let secrets = &mut self.owners.handshake.secrets;
         if let Some((suite, read, write)) = secrets.take_pair(Level::Handshake) {
             let cipher = Cipher { suite, version };
             let keys = LevelKeys {
                 seal: SealKey::new(cipher, write.as_slice()),
                 open: OpenKey::new(cipher, read.as_slice()),
             };
-            self.handshake.install(Level::Handshake, keys);
+            self.owners.handshake.install(Level::Handshake, keys);
             self.observer.trace(&TraceEvent::KeysInstalled(Level::Handshake), now);
         }
         self.install_zero_rtt_keys(now);
-        if let Some((suite, read, write)) = self.handshake.secrets.take_pair(Level::OneRtt) {
+        if let Some((suite, read, write)) = self.owners.handshake.secrets.take_pair(Level::OneRtt) {
             self.keys.install(OneRttKeys::new(Cipher { suite, version }, write.as_slice(), read.as_slice()));
             self.observer.trace(&TraceEvent::KeysInstalled(Level::OneRtt), now);
         }
     }
 
     fn install_zero_rtt_keys(&mut self, now: Instant) {
-        let secrets = &mut self.handshake.secrets;
+        let secrets = &mut self.owners.handshake.secrets;
         if let Some((suite, secret)) = secrets.take_write(Level::ZeroRtt) {
             self.start_zero_rtt(suite, &secret);
             self.observer.trace(&TraceEvent::KeysInstalled(Level::ZeroRtt), now);
@@ -197,24 +181,30 @@ impl HandshakeDriver<'_> {
         }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-7
         //# The cryptographic handshake MUST provide the following properties:
-        let Some(bytes) = self.handshake.session.peer_transport_parameters() else { return Ok(()) };
+        let Some(bytes) = self.owners.handshake.session.peer_transport_parameters() else { return Ok(()) };
         let parameters = TransportParameters::decode(self.role.peer(), &bytes)?;
         //= https://www.rfc-editor.org/rfc/rfc9000#section-7.3
         //# Endpoints MUST validate that received transport parameters match received connection ID values
-        authenticate(&parameters, self.role, &self.handshake.seen, self.handshake.ids.local.is_empty())?;
-        self.handshake.negotiation.verify(self.role, parameters.version_information.as_ref())?;
+        authenticate(
+            &parameters,
+            self.role,
+            &self.owners.handshake.seen,
+            self.owners.handshake.ids.local.is_empty(),
+        )?;
+        self.owners.handshake.negotiation.verify(self.role, parameters.version_information.as_ref())?;
         //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
         //# The client MUST use the server's new values in the handshake instead; if the server does not
         //# provide new values, the default values are used.
-        self.streams.set_peer_limits(&parameters);
-        self.datagrams.set_peer_limit(parameters.max_datagram_frame_size);
-        self.paths.on_peer_parameters(&parameters);
+        self.owners.streams.set_peer_limits(&parameters);
+        self.owners.datagrams.set_peer_limit(parameters.max_datagram_frame_size);
+        self.owners.paths.on_peer_parameters(&parameters);
         if let Some(token) = parameters.stateless_reset_token {
-            self.paths.remote_ids.set_initial_token(token);
+            self.owners.paths.remote_ids.set_initial_token(token);
         }
         if let Some(preferred) = &parameters.preferred_address {
             // RFC 9000 §18.2: a server whose connection IDs are empty must not offer one.
-            self.paths
+            self.owners
+                .paths
                 .remote_ids
                 .set_preferred(preferred.connection_id, preferred.stateless_reset_token)
                 .map_err(|error| ErrorCode::TRANSPORT_PARAMETER_ERROR.because(error.reason))?;
@@ -229,7 +219,7 @@ impl HandshakeDriver<'_> {
 
     /// Takes note if TLS is done with the handshake.
     pub fn complete(&mut self, now: Instant) -> Result<Readable, TransportError> {
-        if self.handshake.session.is_handshaking() || self.lifecycle.is_connected() {
+        if self.owners.handshake.session.is_handshaking() || self.lifecycle.is_connected() {
             return Ok(Readable::Same);
         }
         if !self.peer.is_known() {
@@ -246,7 +236,7 @@ impl HandshakeDriver<'_> {
         self.end_zero_rtt(now)?;
         *self.lifecycle = self.lifecycle.after(Milestone::HandshakeComplete);
         // RFC 10069 §2: the extension is in use once the handshake is complete.
-        self.paths.follow_limits();
+        self.owners.paths.follow_limits();
         self.events.push(Event::Connected);
         if self.role == Role::Server {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-19.20
@@ -254,7 +244,7 @@ impl HandshakeDriver<'_> {
             //= https://www.rfc-editor.org/rfc/rfc9001#section-4.1.2
             //# The server MUST send a HANDSHAKE_DONE frame as soon as the handshake is complete
             // RFC 9001 §4.1.2: for a server the handshake is confirmed when it is complete.
-            self.control.want_handshake_done();
+            self.owners.control.want_handshake_done();
             self.confirm();
         }
         Ok(Readable::More)
@@ -266,23 +256,23 @@ impl HandshakeDriver<'_> {
             return;
         }
         *self.lifecycle = self.lifecycle.after(Milestone::HandshakeConfirmed);
-        discard_space(self.handshake, self.paths, Level::Initial);
+        discard_space(self.owners.handshake, self.owners.paths, Level::Initial);
         //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.2
         //# An endpoint MUST discard its Handshake keys when the TLS handshake is confirmed (Section 4.1.2).
-        discard_space(self.handshake, self.paths, Level::Handshake);
+        discard_space(self.owners.handshake, self.owners.paths, Level::Handshake);
         self.free_handshake_room();
         let deferred = self.zero_rtt.take_deferred();
-        frame_owners!(self).on_tokens_acknowledged(&deferred);
+        self.owners.on_tokens_acknowledged(&deferred);
         self.events.push(Event::Confirmed);
     }
 
     /// Frees what grew during the handshake and stays empty from now on: most connections idle most of the time.
     fn free_handshake_room(&mut self) {
         match self.role {
-            Role::Server => self.handshake.session.finish(),
-            Role::Client => self.handshake.session.session().into_iter().for_each(Session::settle),
+            Role::Server => self.owners.handshake.session.finish(),
+            Role::Client => self.owners.handshake.session.session().into_iter().for_each(Session::settle),
         }
-        self.handshake.secrets.forget();
+        self.owners.handshake.secrets.forget();
         self.queue.shrink_to_fit();
     }
 
@@ -291,25 +281,25 @@ impl HandshakeDriver<'_> {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
         //# A server MUST set the Destination Connection ID it uses for sending packets based on the first
         //# received Initial packet
-        if !self.handshake.ids.is_remote_final() {
+        if !self.owners.handshake.ids.is_remote_final() {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
             //# A client MUST change the Destination Connection ID it uses for sending packets in response to
             //# only the first received Initial or Retry packet
             // RFC 9000 §7.2: the first packet of the peer fixes its connection ID.
-            self.handshake.ids.fix_remote(source);
-            self.handshake.seen.on_first_packet(source);
-            self.paths.remote_ids.set_initial(source);
+            self.owners.handshake.ids.fix_remote(source);
+            self.owners.handshake.seen.on_first_packet(source);
+            self.owners.paths.remote_ids.set_initial(source);
         }
         if level == Level::Handshake && self.role == Role::Server {
             // RFC 9000 §8.1: a Handshake packet validates the client's address; RFC 9001 §4.9.1: Initial keys go.
-            if let Some(path) = self.paths.get_mut(PathId::ZERO) {
+            if let Some(path) = self.owners.paths.get_mut(PathId::ZERO) {
                 path.route.amplification.validate();
                 path.route.validation.presume();
             }
             //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.1
             //# Thus, a client MUST discard Initial keys when it first sends a Handshake packet and a server
             //# MUST discard Initial keys when it first successfully processes a Handshake packet
-            discard_space(self.handshake, self.paths, Level::Initial);
+            discard_space(self.owners.handshake, self.owners.paths, Level::Initial);
         }
     }
 }

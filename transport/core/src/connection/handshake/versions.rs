@@ -1,7 +1,6 @@
 //! The version that a connection speaks: servers that choose, clients that follow, and second attempts (RFC 9368, RFC
 //! 9369).
 
-use crate::connection::frame_owners::frame_owners;
 use crate::connection::handshake::establish::HandshakeDriver;
 use crate::connection::handshake::setup::{
     FirstIds, InitialIds, LocalParameters, client_parameters, first_handshake,
@@ -53,15 +52,15 @@ impl HandshakeDriver<'_> {
     /// Gives TLS the next CRYPTO bytes of `level`. A server that may choose the version sees the whole ClientHello first,
     /// since TLS answers at once.
     pub fn provide(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError> {
-        let Some(mut hello) = self.handshake.take_hello(level) else {
-            return self.handshake.session.provide(level, data);
+        let Some(mut hello) = self.owners.handshake.take_hello(level) else {
+            return self.owners.handshake.session.provide(level, data);
         };
         if hello.push(data) == Extent::Partial {
-            self.handshake.await_hello(hello);
+            self.owners.handshake.await_hello(hello);
             return Ok(());
         }
         self.choose_version(&hello)?;
-        self.handshake.session.provide(level, hello.bytes())
+        self.owners.handshake.session.provide(level, hello.bytes())
     }
 
     /// Moves the connection to the version that this server prefers (RFC 9368 §2.3).
@@ -69,22 +68,23 @@ impl HandshakeDriver<'_> {
         let parameters = client_hello::transport_parameters(hello.bytes());
         let parameters = parameters.and_then(|bytes| TransportParameters::decode(Role::Client, bytes).ok());
         let client = parameters.and_then(|parameters| parameters.version_information);
-        let original = self.handshake.version();
-        if self.handshake.negotiation.choose(client.as_ref()).is_none() {
+        let original = self.owners.handshake.version();
+        if self.owners.handshake.negotiation.choose(client.as_ref()).is_none() {
             return Ok(());
         }
-        let information = self.handshake.negotiation.information(self.config.greasing.draw(self.rng.get()));
+        let information =
+            self.owners.handshake.negotiation.information(self.config.greasing.draw(self.rng.get()));
         let parameters =
             TransportParameters { version_information: Some(information), ..hello.parameters.clone() };
         let encoded = parameters.encode(Role::Server, self.config.greasing, self.rng.get());
-        let Some(session) = self.handshake.session.session() else { return Ok(()) };
+        let Some(session) = self.owners.handshake.session.session() else { return Ok(()) };
         // RFC 9369 §5: tickets belong to the version that the connection moves to.
         let set = session
             .set_transport_parameters(&encoded)
-            .and_then(|()| session.bind_tickets(self.handshake.negotiation.current()));
+            .and_then(|()| session.bind_tickets(self.owners.handshake.negotiation.current()));
         set.map_err(|error| ErrorCode::INTERNAL_ERROR.because(error.to_string()))?;
-        let keys = self.handshake.initial_keys_of(self.role, self.handshake.version());
-        if let Some(space) = self.handshake.space(Level::Initial) {
+        let keys = self.owners.handshake.initial_keys_of(self.role, self.owners.handshake.version());
+        if let Some(space) = self.owners.handshake.space(Level::Initial) {
             space.change_version(original, keys);
         }
         Ok(())
@@ -101,13 +101,13 @@ impl HandshakeDriver<'_> {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-6.2
             //# A client MUST discard any Version Negotiation packet if it has received and successfully
             //# processed any other packet, including an earlier Version Negotiation packet
-            || self.handshake.ids.is_remote_final()
-            || self.handshake.seen.has_retry()
-            || source != self.handshake.ids.remote();
+            || self.owners.handshake.ids.is_remote_final()
+            || self.owners.handshake.seen.has_retry()
+            || source != self.owners.handshake.ids.remote();
         if unexpected {
             return Err(Dropped::Unexpected.into());
         }
-        match self.handshake.negotiation.retried_with(versions) {
+        match self.owners.handshake.negotiation.retried_with(versions) {
             Ok(negotiation) => self.begin_again(negotiation, now).map(|()| NextAttempt::Another),
             Err(Refusal::Ignored) => Err(Dropped::Unexpected.into()),
             //= https://www.rfc-editor.org/rfc/rfc9000#section-6.2
@@ -119,21 +119,22 @@ impl HandshakeDriver<'_> {
 
     /// A second attempt in another version. To the application it is the same connection.
     fn begin_again(&mut self, negotiation: Negotiation, now: Instant) -> Result<(), PacketError> {
-        let attempt = self.handshake.take_attempt().ok_or(Dropped::Unexpected)?;
-        let destination = ConnectionId::random(self.rng.get(), self.handshake.ids.remote().len());
-        let local = self.handshake.ids.local;
-        let own = LocalParameters { config: self.config, id: local, max_data: self.streams.credit_limit() };
+        let attempt = self.owners.handshake.take_attempt().ok_or(Dropped::Unexpected)?;
+        let destination = ConnectionId::random(self.rng.get(), self.owners.handshake.ids.remote().len());
+        let local = self.owners.handshake.ids.local;
+        let own =
+            LocalParameters { config: self.config, id: local, max_data: self.owners.streams.credit_limit() };
         let encoded = client_parameters(own, &negotiation, self.rng.get());
         let session = Session::client(&attempt.tls, &attempt.server_name, &encoded)
             .map_err(|error| ErrorCode::INTERNAL_ERROR.because(error.to_string()))?;
         let ids = FirstIds { local, initial: InitialIds { destination, source: ConnectionId::EMPTY } };
-        let deadline = self.handshake.deadline();
-        self.handshake.begin_again(first_handshake(self.role, session, ids, deadline, negotiation));
+        let deadline = self.owners.handshake.deadline();
+        self.owners.handshake.begin_again(first_handshake(self.role, session, ids, deadline, negotiation));
         self.begin_again_without_zero_rtt(now);
-        if let Some(path) = self.paths.get_mut(crate::PathId::ZERO) {
+        if let Some(path) = self.owners.paths.get_mut(crate::PathId::ZERO) {
             path.on_answer();
         }
-        Ok(self.handshake.session.start()?)
+        Ok(self.owners.handshake.session.start()?)
     }
 
     /// A Retry: the Initial starts anew with the server's token and connection ID (RFC 9000 §17.2.5).
@@ -148,15 +149,15 @@ impl HandshakeDriver<'_> {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
             //# After the client has received and processed an Initial or Retry packet from the server, it
             //# MUST discard any subsequent Retry packets that it receives.
-            || self.handshake.ids.is_remote_final()
+            || self.owners.handshake.ids.is_remote_final()
             //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
             //# A client MUST accept and process at most one Retry packet for each connection attempt
-            || self.handshake.seen.has_retry()
+            || self.owners.handshake.seen.has_retry()
             || token.is_empty()
             //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
             //# A client MUST discard a Retry packet that contains a Source Connection ID field that is
             //# identical to the Destination Connection ID field of its Initial packet
-            || source == self.handshake.ids.remote();
+            || source == self.owners.handshake.ids.remote();
         if unexpected {
             return Err(Dropped::Unexpected.into());
         }
@@ -164,12 +165,12 @@ impl HandshakeDriver<'_> {
         //# Clients MUST discard Retry packets that have a Retry Integrity Tag that cannot be validated; see
         //# Section 5.8 of [QUIC-TLS]
         crate::crypto::retry::verify(
-            self.handshake.version(),
-            &self.handshake.seen.original_destination(),
+            self.owners.handshake.version(),
+            &self.owners.handshake.seen.original_destination(),
             packet,
         )?;
-        self.handshake.on_retry(self.role, source, token);
-        frame_owners!(self).repeat_zero_rtt(now);
+        self.owners.handshake.on_retry(self.role, source, token);
+        self.owners.repeat_zero_rtt(now);
         Ok(())
     }
 }

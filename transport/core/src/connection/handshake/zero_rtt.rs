@@ -2,7 +2,6 @@
 //! packet numbers of its 1-RTT packets; nothing about multipath is remembered (RFC 10069 §2).
 
 use crate::PathId;
-use crate::connection::frame_owners::frame_owners;
 use crate::connection::handshake::establish::HandshakeDriver;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::receive::{LONG_RESERVED, Origin};
@@ -111,10 +110,10 @@ impl HandshakeDriver<'_> {
     /// TLS gave out the secret for a client's 0-RTT packets: data flows within the limits that are remembered.
     pub fn start_zero_rtt(&mut self, suite: Suite, secret: &Secret) {
         let Some(remembered) = self.zero_rtt.remembered() else { return };
-        self.streams.set_peer_limits(remembered);
-        self.datagrams.set_peer_limit(remembered.max_datagram_frame_size);
+        self.owners.streams.set_peer_limits(remembered);
+        self.owners.datagrams.set_peer_limit(remembered.max_datagram_frame_size);
         let limit = usize::try_from(remembered.max_udp_payload_size).unwrap_or(usize::MAX);
-        if let Some(path) = self.paths.get_mut(PathId::ZERO) {
+        if let Some(path) = self.owners.paths.get_mut(PathId::ZERO) {
             path.route.limit_datagram_size(limit);
         }
         let cipher = self.early_cipher(suite);
@@ -123,15 +122,15 @@ impl HandshakeDriver<'_> {
 
     /// RFC 9369 §4.1: 0-RTT packets keep the version of the client's first flight.
     fn early_cipher(&self, suite: Suite) -> Cipher {
-        Cipher { suite, version: self.handshake.negotiation.original() }
+        Cipher { suite, version: self.owners.handshake.negotiation.original() }
     }
 
     /// TLS accepted 0-RTT on a server, which may answer in 1-RTT packets from here on.
     pub fn accept_early_data(&mut self, suite: Suite, secret: &Secret) {
         let cipher = self.early_cipher(suite);
         self.zero_rtt.accept(cipher, secret);
-        if let Some((suite, secret)) = self.handshake.secrets.take_write(Level::OneRtt) {
-            let cipher = Cipher { suite, version: self.handshake.version() };
+        if let Some((suite, secret)) = self.owners.handshake.secrets.take_write(Level::OneRtt) {
+            let cipher = Cipher { suite, version: self.owners.handshake.version() };
             //= https://www.rfc-editor.org/rfc/rfc9001#section-5.6
             //# A server MUST NOT use 0-RTT keys to protect packets; it uses 1-RTT keys to protect
             //# acknowledgments of 0-RTT packets
@@ -144,9 +143,8 @@ impl HandshakeDriver<'_> {
     /// the server announces now (RFC 9001 §4.6.2). The rejection says nothing about congestion.
     pub fn on_zero_rtt_rejected(&mut self, now: Instant) {
         self.zero_rtt.on_rejected();
-        let mut owners = frame_owners!(self);
-        owners.repeat_zero_rtt(now);
-        owners.restart_streams();
+        self.owners.repeat_zero_rtt(now);
+        self.owners.restart_streams();
     }
 
     /// A client begins again in another version, for which it has no ticket: its 0-RTT, if any, is over (RFC 9369 §5).
@@ -158,11 +156,11 @@ impl HandshakeDriver<'_> {
 
     /// The handshake is complete: 0-RTT is over, and what the server says now must not contradict what was assumed.
     pub fn end_zero_rtt(&mut self, now: Instant) -> Result<(), TransportError> {
-        let first_one_rtt = self.paths.get(PathId::ZERO).map_or(0, |path| path.sent.next_unused());
+        let first_one_rtt = self.owners.paths.get(PathId::ZERO).map_or(0, |path| path.sent.next_unused());
         //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.3
         //# After receiving a 1-RTT packet, servers MUST discard 0-RTT keys within a short time; the
         //# RECOMMENDED time period is three times the Probe Timeout (PTO, see [QUIC-RECOVERY])
-        let wait = self.paths.longest_probe_timeout(self.peer.max_ack_delay(*self.lifecycle)) * 3;
+        let wait = self.owners.paths.longest_probe_timeout(self.peer.max_ack_delay(*self.lifecycle)) * 3;
         self.zero_rtt.on_handshake_complete(first_one_rtt, now + wait);
         if self.role == Role::Server {
             return Ok(());
@@ -185,12 +183,12 @@ impl HandshakeDriver<'_> {
     /// Checks that what was begun under the application protocol `alpn`, or under whichever the server chooses if that is
     /// `None`, can go on though nothing of it arrived.
     pub fn check_restart(&self, alpn: Option<&[u8]>) -> Result<(), TransportError> {
-        if alpn.is_some_and(|alpn| self.handshake.session.alpn().unwrap_or_default() != alpn) {
+        if alpn.is_some_and(|alpn| self.owners.handshake.session.alpn().unwrap_or_default() != alpn) {
             // RFC 9001 §4.6.2: the application would have to start anew.
             let reason = "the server rejected 0-RTT and chose another application protocol";
             return Err(ErrorCode::crypto(120).because(reason));
         }
-        if self.streams.exceeds_stream_limits() {
+        if self.owners.streams.exceeds_stream_limits() {
             let reason = "the server rejected 0-RTT and permits fewer streams than were opened";
             return Err(ErrorCode::STREAM_LIMIT_ERROR.because(reason));
         }
@@ -199,10 +197,10 @@ impl HandshakeDriver<'_> {
 
     /// A ticket arrived: it goes to the store, with what else 0-RTT relies on.
     pub fn keep_tickets(&mut self) {
-        let tickets = self.handshake.session.take_tickets();
+        let tickets = self.owners.handshake.session.take_tickets();
         let Some((store, server_name)) = self.zero_rtt.store() else { return };
         for tls in tickets {
-            let alpn = self.handshake.session.alpn().unwrap_or_default();
+            let alpn = self.owners.handshake.session.alpn().unwrap_or_default();
             //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
             //# A client that attempts to send 0-RTT data MUST remember all other transport parameters used by
             //# the server that it is able to process
@@ -212,8 +210,10 @@ impl HandshakeDriver<'_> {
             //= reason=Tickets are kept and given back as they came.
             //# These MUST NOT be used to communicate application semantics between endpoints; clients MUST
             //# treat them as opaque values
-            store
-                .put(server_name, SessionTicket { tls, version: self.handshake.version(), alpn, parameters });
+            store.put(
+                server_name,
+                SessionTicket { tls, version: self.owners.handshake.version(), alpn, parameters },
+            );
         }
     }
 }

@@ -23,22 +23,27 @@ const LOOKED_AT: usize = 16;
 impl LossRecovery<'_> {
     /// Takes note if path `id` has not answered in time, or asks it again.
     pub(in crate::connection) fn watch(&mut self, id: PathId, now: Instant) {
-        let delay = self.peer.max_ack_delay(self.lifecycle);
-        let Some(path) = self.paths.get(id) else { return };
-        if self.may_probe() && self.paths.overdue_at(path, delay).is_some_and(|at| at <= now) {
+        let delay = self.terms.max_ack_delay();
+        let Some(path) = self.owners.paths.get(id) else { return };
+        if self.may_probe() && self.owners.paths.overdue_at(path, delay).is_some_and(|at| at <= now) {
             self.suspect(id, now);
         } else if self.may_probe()
-            && self.paths.ask_at(path, delay).is_some_and(|at| at <= now)
-            && has_to_carry(self.streams, self.datagrams, self.control, self.paths)
+            && self.owners.paths.ask_at(path, delay).is_some_and(|at| at <= now)
+            && has_to_carry(
+                self.owners.streams,
+                self.owners.datagrams,
+                self.owners.control,
+                self.owners.paths,
+            )
         {
-            let Some(path) = self.paths.get_mut(id) else { return };
+            let Some(path) = self.owners.paths.get_mut(id) else { return };
             path.liveness.on_pace(now);
         }
     }
 
     /// The probe timeout of path `id` fired.
     pub(in crate::connection) fn probe_path(&mut self, id: PathId, now: Instant) {
-        let Some(path) = self.paths.get_mut(id) else { return };
+        let Some(path) = self.owners.paths.get_mut(id) else { return };
         if path.on_probe_timeout(now) {
             self.on_silent(id, now);
         }
@@ -48,21 +53,23 @@ impl LossRecovery<'_> {
     /// Nothing came back since a client shows another connection ID on path `id`: the server may have none left to answer
     /// with (RFC 9000 §5.1.1, §9.5), and cannot ask for one. It gets new ones with the probes, once until it answers.
     fn supply_ids(&mut self, id: PathId) {
-        if self.role == Role::Server || !self.lifecycle.is_confirmed() || !self.paths.are_silent_everywhere()
+        if self.terms.role == Role::Server
+            || !self.terms.lifecycle.is_confirmed()
+            || !self.owners.paths.are_silent_everywhere()
         {
             return;
         }
         // A move that is not validated yet may be taken back (RFC 9000 §9.3.2).
         let stays = |path: &&Path| !path.route.validation.is_pending();
-        let Some(path) = self.paths.get(id).filter(stays) else { return };
+        let Some(path) = self.owners.paths.get(id).filter(stays) else { return };
         if path.sent.largest_acknowledged().is_none_or(|largest| largest < path.destination_since()) {
-            let _without_connection_ids_none_is_needed = self.paths.local_ids.request_retirement(id);
+            let _without_connection_ids_none_is_needed = self.owners.paths.local_ids.request_retirement(id);
         }
     }
 
     /// Path `id` is silent from now on, until it answers.
     fn suspect(&mut self, id: PathId, now: Instant) {
-        let Some(path) = self.paths.get_mut(id) else { return };
+        let Some(path) = self.owners.paths.get_mut(id) else { return };
         if path.liveness.on_unanswered(now) {
             self.on_silent(id, now);
         }
@@ -72,9 +79,10 @@ impl LossRecovery<'_> {
     /// take them, with probes, which are no bare acknowledgements (RFC 9000 §13.2.1).
     fn on_silent(&mut self, id: PathId, now: Instant) {
         self.events.push(Event::Path(PathEvent::Silent(id)));
-        let carrier = self.paths.get(id).map(|path| path.liveness).filter(|liveness| liveness.has_steered());
+        let carrier =
+            self.owners.paths.get(id).map(|path| path.liveness).filter(|liveness| liveness.has_steered());
         let Some(since) = carrier.map(|liveness| liveness.acknowledged_at()) else { return };
-        for path in self.paths.open_mut().filter(|path| path.id != id) {
+        for path in self.owners.paths.open_mut().filter(|path| path.id != id) {
             if path.liveness.was_heard_since(since) {
                 path.received.repeat(now);
                 path.liveness.ask(now);

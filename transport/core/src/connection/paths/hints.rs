@@ -31,10 +31,10 @@ impl PathMaintenance<'_> {
     /// FRAME_ENCODING_ERROR if this end did not offer to take them, or if they name a path without multipath;
     /// PROTOCOL_VIOLATION if the peer did not offer, or for a path ID above the limit.
     pub(super) fn on_path_hints(&mut self, frame: &PathHints) -> Result<(), TransportError> {
-        if self.config.path_hints == HintExchange::Off {
+        if self.terms.config.path_hints == HintExchange::Off {
             return Err(ErrorCode::FRAME_ENCODING_ERROR.because("PATH_HINTS was not offered"));
         }
-        if !exchanges_hints(self.config, self.peer) {
+        if !exchanges_hints(self.terms.config, self.terms.peer) {
             return Err(violation("PATH_HINTS without its transport parameter"));
         }
         let id = frame.path;
@@ -42,27 +42,27 @@ impl PathMaintenance<'_> {
         if id != PathId::ZERO {
             self.check_multipath(id)?;
         }
-        if !self.paths.lifecycles.accepts(id) {
+        if !self.owners.paths.lifecycles.accepts(id) {
             return Ok(());
         }
         let told = Told::of(frame);
-        match self.paths.get_mut(id) {
+        match self.owners.paths.get_mut(id) {
             Some(_) => self.hear_hints(id, told),
-            None => self.paths.early_hints.hear(id, told),
+            None => self.owners.paths.early_hints.hear(id, told),
         }
         Ok(())
     }
 
     /// Takes the hints about path `id` that came before it was open.
     pub(super) fn take_early_hints(&mut self, id: PathId) {
-        if let Some(told) = self.paths.early_hints.take(id) {
+        if let Some(told) = self.owners.paths.early_hints.take(id) {
             self.hear_hints(id, told);
         }
     }
 
     fn hear_hints(&mut self, id: PathId, told: Told) {
-        let role = self.role;
-        if self.paths.get_mut(id).is_some_and(|path| path.hear_hints(told, role)) {
+        let role = self.terms.role;
+        if self.owners.paths.get_mut(id).is_some_and(|path| path.hear_hints(told, role)) {
             self.events.push(Event::Path(PathEvent::PeerHints(id)));
         }
     }

@@ -5,7 +5,6 @@
 
 use crate::PathId;
 use crate::congestion::Congestion;
-use crate::connection::frame_owners::frame_owners;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::paths::maintenance::PathMaintenance;
 use crate::connection::paths::multipath::VALIDATIONS;
@@ -100,24 +99,29 @@ impl PathMaintenance<'_> {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.5
         //# An endpoint MUST NOT reuse a connection ID when sending from more than one local address -- for
         //# example, when initiating connection migration as described in Section 9.2 or
-        let Some(sequence) = self.paths.remote_ids.lend(id) else {
-            let next = self.paths.remote_ids.next_expected_sequence(id);
-            self.paths.limits.on_ids_exhausted(id, next);
+        let Some(sequence) = self.owners.paths.remote_ids.lend(id) else {
+            let next = self.owners.paths.remote_ids.next_expected_sequence(id);
+            self.owners.paths.limits.on_ids_exhausted(id, next);
             return Err(MigrateError::NoConnectionId);
         };
         let mut candidate =
             CandidateAddress::new(tuple, CandidatePurpose::Pending, now + self.candidate_lifetime());
         // Who moves elsewhere does not move where it meant to before: each address costs the server a connection ID.
-        let before = self.paths.get_mut(id).and_then(|path| path.elsewhere.take_pending());
-        self.paths.forget_candidates(id, before);
+        let before = self.owners.paths.get_mut(id).and_then(|path| path.elsewhere.take_pending());
+        self.owners.paths.forget_candidates(id, before);
         // A server's address needs no protection from its client (RFC 9000 §8.1), and only challenges go there first.
         candidate.lift_limit();
         candidate.send_to(Some(sequence));
         //= https://www.rfc-editor.org/rfc/rfc9000#section-21.5.3
         //# A client MUST NOT send non-probing frames to a preferred address prior to validating that address;
         //# see Section 8
-        candidate.validation.start_within(now, self.rng.get(), INITIAL_RTT, self.config.validation_timeout);
-        self.paths.add_candidate(id, candidate);
+        candidate.validation.start_within(
+            now,
+            self.rng.get(),
+            INITIAL_RTT,
+            self.terms.config.validation_timeout,
+        );
+        self.owners.paths.add_candidate(id, candidate);
         if moving == Moving::AtOnce {
             self.migrate_to(id, tuple, now);
             self.show(id, now);
@@ -126,20 +130,20 @@ impl PathMaintenance<'_> {
     }
 
     fn may_migrate(&self, id: PathId, tuple: FourTuple) -> Result<(), MigrateError> {
-        if self.role != Role::Client {
+        if self.terms.role != Role::Client {
             return Err(MigrateError::NotClient);
         }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9
         //# An endpoint MUST NOT initiate connection migration before the handshake is confirmed, as defined
         //# in Section 4.1.2 of [QUIC-TLS].
-        if self.lifecycle != Lifecycle::Confirmed {
+        if self.terms.lifecycle != Lifecycle::Confirmed {
             return Err(MigrateError::NotConfirmed);
         }
-        let path = self.paths.get(id).ok_or(MigrateError::UnknownPath)?;
+        let path = self.owners.paths.get(id).ok_or(MigrateError::UnknownPath)?;
         if path.route.tuple == tuple {
             return Err(MigrateError::SameAddresses);
         }
-        if is_bound_to(self.peer.parameters(), self.paths, tuple) {
+        if is_bound_to(self.terms.peer.parameters(), self.owners.paths, tuple) {
             return Err(MigrateError::Disabled);
         }
         Ok(())
@@ -147,15 +151,15 @@ impl PathMaintenance<'_> {
 
     /// Returns the time for which an address beside the one in use is remembered: longer than its validation takes.
     fn candidate_lifetime(&self) -> Duration {
-        self.config.validation_timeout * 2
+        self.terms.config.validation_timeout * 2
     }
 
     /// A packet of a known path came from elsewhere. A client takes it only where it sent a probe (RFC 9000 §9: servers
     /// do not move).
     pub(in crate::connection) fn arrive_elsewhere(&mut self, origin: &Origin) -> Result<(), PacketError> {
-        let (role, migration) = (self.role, self.config.migration);
-        let preferred = self.config.preferred_addresses;
-        let Some(path) = self.paths.any_mut(origin.path) else { return Ok(()) };
+        let (role, migration) = (self.terms.role, self.terms.config.migration);
+        let preferred = self.terms.config.preferred_addresses;
+        let Some(path) = self.owners.paths.any_mut(origin.path) else { return Ok(()) };
         let known = path.elsewhere.get(origin.tuple).is_some();
         let refused = match role {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-9
@@ -183,7 +187,8 @@ impl PathMaintenance<'_> {
     /// Takes note of where a packet that is no duplicate came from, before its frames are read.
     pub(in crate::connection) fn hear(&mut self, origin: &Origin, now: Instant) {
         let lifetime = self.candidate_lifetime();
-        let Some(path) = self.paths.get_mut(origin.path).filter(|_| origin.level == Level::OneRtt) else {
+        let Some(path) = self.owners.paths.get_mut(origin.path).filter(|_| origin.level == Level::OneRtt)
+        else {
             return;
         };
         if path.route.tuple == origin.tuple {
@@ -191,7 +196,7 @@ impl PathMaintenance<'_> {
         } else if path.elsewhere.get(origin.tuple).is_some() {
             path.elsewhere.heard(origin.tuple, origin.id_sequence, now + lifetime, now);
             self.validate_again(origin, now);
-        } else if self.role == Role::Server {
+        } else if self.terms.role == Role::Server {
             self.find_candidate(origin, now);
         }
     }
@@ -200,14 +205,14 @@ impl PathMaintenance<'_> {
     /// made at a time, and the limit on what is sent there counts on (RFC 9000 §8.1).
     fn validate_again(&mut self, origin: &Origin, now: Instant) {
         // RFC 10069 §7.2: however many paths seem to move at once, few addresses are validated at a time.
-        if self.role != Role::Server || self.paths.pending_candidates() >= VALIDATIONS {
+        if self.terms.role != Role::Server || self.owners.paths.pending_candidates() >= VALIDATIONS {
             return;
         }
-        self.paths.renew_destination(origin.path, origin.tuple);
-        let Some(path) = self.paths.get_mut(origin.path) else { return };
+        self.owners.paths.renew_destination(origin.path, origin.tuple);
+        let Some(path) = self.owners.paths.get_mut(origin.path) else { return };
         if let Some(failed) = path.elsewhere.failed_mut(origin.tuple) {
             // RFC 9000 §9.5: the connection ID that it has may be used again, for the address is the same.
-            let patience = self.config.validation_timeout;
+            let patience = self.terms.config.validation_timeout;
             failed.validation.start_within(now, self.rng.get(), INITIAL_RTT, patience);
         }
     }
@@ -215,16 +220,16 @@ impl PathMaintenance<'_> {
     /// A server hears path `origin.path` from a new address, which it validates (RFC 9000 §9.3).
     fn find_candidate(&mut self, origin: &Origin, now: Instant) {
         // RFC 10069 §7.2: however many paths seem to move at once, few addresses are validated at a time.
-        if self.paths.pending_candidates() >= VALIDATIONS {
+        if self.owners.paths.pending_candidates() >= VALIDATIONS {
             return;
         }
-        let Some(path) = self.paths.get(origin.path) else { return };
+        let Some(path) = self.owners.paths.get(origin.path) else { return };
         let mut candidate =
             CandidateAddress::new(origin.tuple, CandidatePurpose::Probing, now + self.candidate_lifetime());
         candidate.on_heard(origin.id_sequence);
-        let empty = self.paths.remote_ids.current(origin.path).is_none_or(|id| id.is_empty());
+        let empty = self.owners.paths.remote_ids.current(origin.path).is_none_or(|id| id.is_empty());
         let known = path.elsewhere.iter().find(|one| one.heard_with == origin.id_sequence);
-        let known = known.filter(|one| self.paths.destination(origin.path, one.tuple).is_some());
+        let known = known.filter(|one| self.owners.paths.destination(origin.path, one.tuple).is_some());
         if path.heard_with() == origin.id_sequence || empty {
             candidate.send_to(None);
         } else if let Some(known) = known {
@@ -240,20 +245,20 @@ impl PathMaintenance<'_> {
             //# destination address
             // RFC 9000 §9.5: the peer shows another connection ID, so it shall see another one too. Without one nothing
             // can be sent there, and the path stays where it is.
-            let Some(sequence) = self.paths.remote_ids.lend(origin.path) else {
-                let next = self.paths.remote_ids.next_expected_sequence(origin.path);
-                return self.paths.limits.on_ids_exhausted(origin.path, next);
+            let Some(sequence) = self.owners.paths.remote_ids.lend(origin.path) else {
+                let next = self.owners.paths.remote_ids.next_expected_sequence(origin.path);
+                return self.owners.paths.limits.on_ids_exhausted(origin.path, next);
             };
             candidate.send_to(Some(sequence));
         }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9
         //# An endpoint MUST perform path validation (Section 8.2) if it detects any change to a peer's
         //# address, unless it has previously validated that address.
-        if self.paths.is_validated(origin.tuple) {
+        if self.owners.paths.is_validated(origin.tuple) {
             candidate.lift_limit();
             candidate.validation.presume();
         } else {
-            if !self.paths.counts(origin.tuple) {
+            if !self.owners.paths.counts(origin.tuple) {
                 //= https://www.rfc-editor.org/rfc/rfc9000#section-9.3
                 //# An endpoint MAY send data to an unvalidated peer address, but it MUST protect against
                 //# potential attacks as described in Sections 9.3.1 and 9.3.2
@@ -270,26 +275,27 @@ impl PathMaintenance<'_> {
                 now,
                 self.rng.get(),
                 INITIAL_RTT,
-                self.config.validation_timeout,
+                self.terms.config.validation_timeout,
             );
         }
-        self.paths.add_candidate(origin.path, candidate);
+        self.owners.paths.add_candidate(origin.path, candidate);
     }
 
     /// The packet with the largest number of its path arrived: its spin bit is the one that counts (RFC 9000 §17.4).
     pub(in crate::connection) fn observe_spin(&mut self, origin: &Origin) {
-        let role = self.role;
-        if let Some(path) = self.paths.get_mut(origin.path).filter(|_| origin.level == Level::OneRtt) {
+        let role = self.terms.role;
+        if let Some(path) = self.owners.paths.get_mut(origin.path).filter(|_| origin.level == Level::OneRtt) {
             path.on_newest(origin.spin, role);
         }
     }
 
     /// The newest packet of a path, which does more than probe, says where its client is (RFC 9000 §9.3).
     pub(in crate::connection) fn follow(&mut self, origin: &Origin, now: Instant) {
-        if self.role == Role::Client || origin.level != Level::OneRtt || !self.lifecycle.is_open() {
+        if self.terms.role == Role::Client || origin.level != Level::OneRtt || !self.terms.lifecycle.is_open()
+        {
             return;
         }
-        let Some(path) = self.paths.get(origin.path) else { return };
+        let Some(path) = self.owners.paths.get(origin.path) else { return };
         if path.elsewhere.get(origin.tuple).is_none() {
             return;
         }
@@ -305,7 +311,7 @@ impl PathMaintenance<'_> {
 
     /// Takes `tuple`, an address of path `id` beside the one in use, into use.
     fn migrate_to(&mut self, id: PathId, tuple: FourTuple, now: Instant) {
-        let Some(path) = self.paths.get(id) else { return };
+        let Some(path) = self.owners.paths.get(id) else { return };
         let Some(to) = path.elsewhere.get(tuple) else { return };
         let returns = to.measurements.is_some();
         let forged = to.purpose == CandidatePurpose::Previous && !path.route.validation.is_validated();
@@ -317,13 +323,13 @@ impl PathMaintenance<'_> {
         //# congestion controller and round-trip time estimator for the new path to initial values
         let fresh =
             (!returns && !same_network).then(|| self.fresh_measurements(tuple, congestion, next, now));
-        self.paths.migrate_to(id, tuple, fresh, now);
+        self.owners.paths.migrate_to(id, tuple, fresh, now);
         if returns {
             // What went to the wrong address did not arrive, which says nothing about this one.
-            frame_owners!(self).resend(id, |sent| sent.drain(since..next), now);
+            self.owners.resend(id, |sent| sent.drain(since..next), now);
         }
         self.start_validations(id, now);
-        let Some(path) = self.paths.get_mut(id) else { return };
+        let Some(path) = self.owners.paths.get_mut(id) else { return };
         path.on_migrated(now);
         if path.route.validation.is_validated() && !forged {
             self.settle_in(id, now);
@@ -351,14 +357,14 @@ impl PathMaintenance<'_> {
     /// Both the new address and the one left are validated: the packet that moved the path may have been forwarded by
     /// somebody in between (RFC 9000 §9.3.3).
     fn start_validations(&mut self, id: PathId, now: Instant) {
-        let (patience, lifetime) = (self.config.validation_timeout, self.candidate_lifetime());
-        let Some(path) = self.paths.get_mut(id) else { return };
+        let (patience, lifetime) = (self.terms.config.validation_timeout, self.candidate_lifetime());
+        let Some(path) = self.owners.paths.get_mut(id) else { return };
         if let Some(left) = path.elsewhere.previous_mut() {
             left.keep_until(now + lifetime);
             //= https://www.rfc-editor.org/rfc/rfc9000#section-9.3.3
             //# In response to an apparent migration, endpoints MUST validate the previously active path using
             //# a PATH_CHALLENGE frame
-            if self.role == Role::Server && !left.validation.is_pending() {
+            if self.terms.role == Role::Server && !left.validation.is_pending() {
                 left.validation.start_within(now, self.rng.get(), INITIAL_RTT, patience);
             }
         }
@@ -370,15 +376,15 @@ impl PathMaintenance<'_> {
 
     /// The peer is proven to receive where path `id` has moved to.
     fn settle_in(&mut self, id: PathId, now: Instant) {
-        let since = self.paths.get(id).map_or(0, |path| path.route.since);
+        let since = self.owners.paths.get(id).map_or(0, |path| path.route.since);
         // What is still in flight to the old address is sent again: it most likely went nowhere.
-        frame_owners!(self).resend(id, |sent| sent.drain(0..since), now);
+        self.owners.resend(id, |sent| sent.drain(0..since), now);
         self.events.push(Event::Path(PathEvent::Migrated(id)));
     }
 
     /// The next packets of path `id` shall show the peer where it is.
     fn show(&mut self, id: PathId, now: Instant) {
-        if let Some(path) = self.paths.get_mut(id) {
+        if let Some(path) = self.owners.paths.get_mut(id) {
             path.liveness.ask(now);
         }
     }
@@ -386,7 +392,7 @@ impl PathMaintenance<'_> {
     /// Validation of the address that path `id` moved to has failed: it returns to the last that was validated (RFC
     /// 9000 §9.3.2). False if there is none.
     pub(in crate::connection) fn revert_migration(&mut self, id: PathId, now: Instant) -> bool {
-        let left = self.paths.get(id).and_then(|path| path.elsewhere.left()).map(|left| left.tuple);
+        let left = self.owners.paths.get(id).and_then(|path| path.elsewhere.left()).map(|left| left.tuple);
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.3.2
         //# To protect the connection from failing due to such a spurious migration, an endpoint MUST revert
         //# to using the last validated peer address when validation of a new peer address fails
@@ -394,7 +400,7 @@ impl PathMaintenance<'_> {
         self.migrate_to(id, tuple, now);
         // Acknowledgements went to the other address. The probe that takes them along is no bare acknowledgement (RFC 9000
         // §13.2.1).
-        if let Some(path) = self.paths.get_mut(id) {
+        if let Some(path) = self.owners.paths.get_mut(id) {
             path.received.repeat(now);
         }
         self.show(id, now);
@@ -404,8 +410,8 @@ impl PathMaintenance<'_> {
 
     /// Forgets addresses of path `id` whose time is over.
     pub(in crate::connection) fn expire_candidates(&mut self, id: PathId, now: Instant) {
-        let contact = self.paths.contact();
-        let Some(path) = self.paths.get_mut(id) else { return };
+        let contact = self.owners.paths.contact();
+        let Some(path) = self.owners.paths.get_mut(id) else { return };
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.1
         //# If path validation fails, the client MUST continue sending all future packets to the server's
         //# original IP address.
@@ -413,12 +419,12 @@ impl PathMaintenance<'_> {
         if gone.iter().any(|candidate| candidate.purpose == CandidatePurpose::Pending) {
             self.events.push(Event::Path(PathEvent::MigrationFailed(id)));
         }
-        self.paths.forget_candidates(id, gone);
+        self.owners.paths.forget_candidates(id, gone);
     }
 
     /// PATH_CHALLENGE: the answer goes out where the challenge came in (RFC 9000 §8.2.2).
     pub(in crate::connection) fn on_challenge(&mut self, origin: &Origin, data: [u8; 8]) {
-        let Some(path) = self.paths.get_mut(origin.path) else { return };
+        let Some(path) = self.owners.paths.get_mut(origin.path) else { return };
         //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.1
         //# Unlike other cases where datagrams are expanded, endpoints MUST NOT discard datagrams that appear
         //# to be too small when they contain PATH_CHALLENGE or PATH_RESPONSE.
@@ -437,17 +443,17 @@ impl PathMaintenance<'_> {
     /// PATH_RESPONSE: it validates the address that the challenge went to, wherever it comes from (RFC 9000 §8.2.3), as
     /// long as it is on the same path.
     pub(in crate::connection) fn on_response(&mut self, origin: &Origin, data: [u8; 8], now: Instant) {
-        let Some(path) = self.paths.get_mut(origin.path) else { return };
+        let Some(path) = self.owners.paths.get_mut(origin.path) else { return };
         let was_validated = path.route.validation.is_validated();
         if path.route.validation.on_response(data) {
             if was_validated {
                 return;
             }
             if path.on_validated(now) {
-                frame_owners!(self).on_answering(origin.path, now);
+                self.owners.on_answering(origin.path, now);
                 self.events.push(Event::Path(PathEvent::Answering(origin.path)));
             }
-            if self.paths.apply(origin.path, LifecycleEvent::Validated, now).opens() {
+            if self.owners.paths.apply(origin.path, LifecycleEvent::Validated, now).opens() {
                 self.events.push(Event::Path(PathEvent::Validated(origin.path)));
             } else {
                 self.settle_in(origin.path, now);

@@ -1,7 +1,6 @@
 //! Paths come and go (RFC 10069 §3): opening, accepting, validating, abandoning, and the frames that say so.
 
 use crate::PathId;
-use crate::connection::frame_owners::frame_owners;
 use crate::connection::paths::maintenance::PathMaintenance;
 use crate::connection::receive::Origin;
 use crate::connection::{Connection, Event, FourTuple, OpenPathError, PathEvent, Role};
@@ -39,24 +38,24 @@ impl PathMaintenance<'_> {
         tuple: FourTuple,
         now: Instant,
     ) -> Result<PathId, OpenPathError> {
-        let highest = self.paths.limits.highest();
+        let highest = self.owners.paths.limits.highest();
         //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
         //# To open a new path, an endpoint MUST use a new connection ID associated with an unused path ID
-        let Some(id) = self.paths.lifecycles.unused(highest).next() else {
-            self.paths.limits.on_paths_exhausted();
+        let Some(id) = self.owners.paths.lifecycles.unused(highest).next() else {
+            self.owners.paths.limits.on_paths_exhausted();
             return Err(OpenPathError::LimitReached);
         };
         // RFC 10069 §3.1: both endpoints have issued a connection ID for the path.
-        if self.paths.remote_ids.current(id).is_none() || !self.paths.local_ids.has_issued(id) {
-            let next = self.paths.remote_ids.next_expected_sequence(id);
-            self.paths.limits.on_ids_exhausted(id, next);
+        if self.owners.paths.remote_ids.current(id).is_none() || !self.owners.paths.local_ids.has_issued(id) {
+            let next = self.owners.paths.remote_ids.next_expected_sequence(id);
+            self.owners.paths.limits.on_ids_exhausted(id, next);
             return Err(OpenPathError::NoConnectionId);
         }
-        self.paths.apply(id, LifecycleEvent::Opened, now);
+        self.owners.paths.apply(id, LifecycleEvent::Opened, now);
         let mut path = self.new_path(id, tuple, Amplification::Validated, now);
-        path.open_with(if is_narrow(&path) { 0 } else { self.config.opening_datagrams });
-        self.paths.insert(path);
-        self.observer.on_event(&Event::Path(PathEvent::Opened(id)), self.paths, now);
+        path.open_with(if is_narrow(&path) { 0 } else { self.terms.config.opening_datagrams });
+        self.owners.paths.insert(path);
+        self.observer.on_event(&Event::Path(PathEvent::Opened(id)), self.owners.paths, now);
         Ok(id)
     }
 
@@ -66,33 +65,33 @@ impl PathMaintenance<'_> {
         origin: &Origin,
         now: Instant,
     ) -> Result<(), PacketError> {
-        if !self.is_multipath() || origin.path > self.paths.limits.highest() {
+        if !self.is_multipath() || origin.path > self.owners.paths.limits.highest() {
             return Err(Dropped::PathGone.into());
         }
-        if self.paths.lifecycles.unvalidated() >= VALIDATIONS {
-            let keep = self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3;
+        if self.owners.paths.lifecycles.unvalidated() >= VALIDATIONS {
+            let keep = self.owners.paths.longest_probe_timeout(self.terms.max_ack_delay()) * 3;
             let reason = AbandonReason::ResourceLimit;
-            self.paths.apply(origin.path, LifecycleEvent::Abandon { reason, keep }, now);
+            self.owners.paths.apply(origin.path, LifecycleEvent::Abandon { reason, keep }, now);
             return Err(Dropped::Limit.into());
         }
-        self.paths.apply(origin.path, LifecycleEvent::Heard, now);
+        self.owners.paths.apply(origin.path, LifecycleEvent::Heard, now);
         //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
         //# After receiving packets from the client on a new path, if the server decides to use the new path,
         //# the server MUST validate the peer's address before sending any data as described in
-        let known = self.paths.is_validated(origin.tuple);
+        let known = self.owners.paths.is_validated(origin.tuple);
         let mut amplification = if known { Amplification::Validated } else { Amplification::default() };
         // The datagram was credited already if another path has the same addresses.
-        if !self.paths.counts(origin.tuple) {
+        if !self.owners.paths.counts(origin.tuple) {
             amplification.on_received(origin.bytes);
         }
         let mut path = self.new_path(origin.path, origin.tuple, amplification, now);
         path.count_received(origin.bytes);
-        path.on_peer_status(self.paths.status.remote(origin.path));
+        path.on_peer_status(self.owners.paths.status.remote(origin.path));
         if known {
             path.route.validation.presume();
-            self.paths.apply(origin.path, LifecycleEvent::Validated, now);
+            self.owners.paths.apply(origin.path, LifecycleEvent::Validated, now);
         }
-        self.paths.insert(path);
+        self.owners.paths.insert(path);
         self.events.push(Event::Path(PathEvent::Opened(origin.path)));
         self.take_early_hints(origin.path);
         Ok(())
@@ -103,10 +102,10 @@ impl PathMaintenance<'_> {
         //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
         //# A client that wants to use a new path MUST validate the peer's address as described in Section 8.2
         //# of [QUIC-TRANSPORT], unless it has previously validated the 4-tuple used for that path.
-        route.validation.start_within(now, self.rng.get(), INITIAL_RTT, self.config.validation_timeout);
-        let mut path = Path::new(id, route, self.control.ack_frequencies.policy());
-        path.set_hints(self.config.hints_for(tuple.local));
-        self.config.configure(&mut path, self.role, self.rng.get(), now);
+        route.validation.start_within(now, self.rng.get(), INITIAL_RTT, self.terms.config.validation_timeout);
+        let mut path = Path::new(id, route, self.owners.control.ack_frequencies.policy());
+        path.set_hints(self.terms.config.hints_for(tuple.local));
+        self.terms.config.configure(&mut path, self.terms.role, self.rng.get(), now);
         path
     }
 
@@ -117,8 +116,8 @@ impl PathMaintenance<'_> {
         amplification: Amplification,
         now: Instant,
     ) -> Route {
-        let limit = usize::try_from(self.peer.parameters().max_udp_payload_size).unwrap_or(usize::MAX);
-        let mut route = self.config.route(tuple, amplification, now);
+        let limit = usize::try_from(self.terms.peer.parameters().max_udp_payload_size).unwrap_or(usize::MAX);
+        let mut route = self.terms.config.route(tuple, amplification, now);
         route.limit_datagram_size(limit);
         route
     }
@@ -136,7 +135,7 @@ impl PathMaintenance<'_> {
             id,
             LifecycleEvent::Abandon {
                 reason,
-                keep: self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3,
+                keep: self.owners.paths.longest_probe_timeout(self.terms.max_ack_delay()) * 3,
             },
             now,
         );
@@ -145,18 +144,18 @@ impl PathMaintenance<'_> {
 
     /// Moves a path to its end; packets in flight on it count as lost, so that other paths carry their content.
     fn end_path(&mut self, id: PathId, event: LifecycleEvent, now: Instant) -> bool {
-        let transition = self.paths.apply(id, event, now);
+        let transition = self.owners.paths.apply(id, event, now);
         if !transition.abandons() {
             return false;
         }
         //= https://www.rfc-editor.org/rfc/rfc10069#section-3.4.3
         //# When an endpoint finally deletes all state associated with the path, the packets sent over the
         //# path and not yet acknowledged MUST be considered lost
-        let unresolved = self.paths.any_mut(id).map(|path| path.sent.drain_all()).unwrap_or_default();
+        let unresolved = self.owners.paths.any_mut(id).map(|path| path.sent.drain_all()).unwrap_or_default();
         for packet in &unresolved {
-            frame_owners!(self).on_packet_lost(id, packet, now);
+            self.owners.on_packet_lost(id, packet, now);
         }
-        self.scheduler.observe(&hvq_scheduler::Observation::PathGone { path: id });
+        self.owners.scheduler.observe(&hvq_scheduler::Observation::PathGone { path: id });
         true
     }
 
@@ -186,8 +185,8 @@ impl PathMaintenance<'_> {
                     return Ok(());
                 }
                 let could_open = self.can_open();
-                self.paths.remote_ids.on_new(new)?;
-                self.paths.limits.clear_ids_exhausted(path);
+                self.owners.paths.remote_ids.on_new(new)?;
+                self.owners.paths.limits.clear_ids_exhausted(path);
                 self.announce_available(could_open);
                 Ok(())
             }
@@ -199,26 +198,26 @@ impl PathMaintenance<'_> {
                     self.check_multipath(path)?;
                 }
                 let used = (origin.path, origin.id_sequence);
-                self.paths.local_ids.on_retire(path.unwrap_or(PathId::ZERO), sequence, used)
+                self.owners.paths.local_ids.on_retire(path.unwrap_or(PathId::ZERO), sequence, used)
             }
             PathFrame::PathAbandon { path, error } => self.on_path_abandon(path, error, now),
             PathFrame::PathStatus { path, sequence, status } => self.on_path_status(path, sequence, status),
             PathFrame::PathHints(told) => self.on_path_hints(&told),
             PathFrame::MaxPathId(value) => {
                 let could_open = self.can_open();
-                if self.paths.limits.on_max_path_id(value)?.is_some() {
-                    self.paths.follow_limits();
+                if self.owners.paths.limits.on_max_path_id(value)?.is_some() {
+                    self.owners.paths.follow_limits();
                     self.announce_available(could_open);
                 }
                 Ok(())
             }
-            PathFrame::PathsBlocked(value) => self.paths.limits.on_paths_blocked(value),
+            PathFrame::PathsBlocked(value) => self.owners.paths.limits.on_paths_blocked(value),
             PathFrame::PathCidsBlocked { path, next_sequence } => {
                 if !self.is_current(path)? {
                     return Ok(());
                 }
-                let issued = self.paths.local_ids.next_sequence(path);
-                self.paths.limits.on_path_cids_blocked(path, next_sequence, issued)
+                let issued = self.owners.paths.local_ids.next_sequence(path);
+                self.owners.paths.limits.on_path_cids_blocked(path, next_sequence, issued)
             }
         }
     }
@@ -226,17 +225,17 @@ impl PathMaintenance<'_> {
     /// Returns true if frames about `path` still mean something; PROTOCOL_VIOLATION if its ID is above the limit.
     fn is_current(&self, path: PathId) -> Result<bool, TransportError> {
         self.check_multipath(path)?;
-        Ok(self.paths.lifecycles.accepts(path))
+        Ok(self.owners.paths.lifecycles.accepts(path))
     }
 
     /// The path ID of a multipath frame is within what this endpoint announced (RFC 10069 §4).
     pub(in crate::connection) fn check_multipath(&self, path: PathId) -> Result<(), TransportError> {
-        self.paths.limits.validate(path)
+        self.owners.paths.limits.validate(path)
     }
 
     fn on_path_abandon(&mut self, id: PathId, error: u64, now: Instant) -> Result<(), TransportError> {
         self.check_multipath(id)?;
-        let keep = self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3;
+        let keep = self.owners.paths.longest_probe_timeout(self.terms.max_ack_delay()) * 3;
         let ended = self.end_path(id, LifecycleEvent::PeerAbandon { keep }, now);
         if ended {
             self.events.push(Event::Path(PathEvent::Abandoned { path: id, code: error }));
@@ -248,8 +247,8 @@ impl PathMaintenance<'_> {
         if !self.is_current(id)? {
             return Ok(());
         }
-        if let Some(news) = self.paths.status.on_frame(id, sequence, status) {
-            if let Some(path) = self.paths.get_mut(id) {
+        if let Some(news) = self.owners.paths.status.on_frame(id, sequence, status) {
+            if let Some(path) = self.owners.paths.get_mut(id) {
                 path.on_peer_status(Some(news));
             }
             self.events.push(Event::Path(PathEvent::PeerStatus(id, news)));
@@ -259,8 +258,9 @@ impl PathMaintenance<'_> {
 
     /// Returns true if a client could open a path now.
     fn can_open(&self) -> bool {
-        let next = self.paths.lifecycles.unused(self.paths.limits.highest()).next();
-        self.role == Role::Client && next.is_some_and(|id| self.paths.remote_ids.current(id).is_some())
+        let next = self.owners.paths.lifecycles.unused(self.owners.paths.limits.highest()).next();
+        self.terms.role == Role::Client
+            && next.is_some_and(|id| self.owners.paths.remote_ids.current(id).is_some())
     }
 
     fn announce_available(&mut self, could_open: bool) {
@@ -271,9 +271,9 @@ impl PathMaintenance<'_> {
 
     /// Paths whose validation failed, and abandoned ones whose time is over.
     pub(in crate::connection) fn run_path_timers(&mut self, now: Instant) {
-        for id in self.paths.ids() {
+        for id in self.owners.paths.ids() {
             self.expire_candidates(id, now);
-            let failed = self.paths.get_mut(id).is_some_and(|path| path.route.validation.failed(now));
+            let failed = self.owners.paths.get_mut(id).is_some_and(|path| path.route.validation.failed(now));
             //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
             //# If validation fails, the client MUST NOT use the path and can remove any status associated to
             //# the path initiation attempt
@@ -291,7 +291,7 @@ impl PathMaintenance<'_> {
             //# CONNECTION_CLOSE frames, on the affected path
             if failed && !self.revert_migration(id, now) && (id != PathId::ZERO || self.is_narrow(id)) {
                 // RFC 10069 §3.1: the ID is spent; PATH_ABANDON says so.
-                let keep = self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3;
+                let keep = self.owners.paths.longest_probe_timeout(self.terms.max_ack_delay()) * 3;
                 self.end_path(
                     id,
                     LifecycleEvent::Abandon { reason: AbandonReason::UnstableOrPoor, keep },
@@ -300,7 +300,7 @@ impl PathMaintenance<'_> {
                 self.events.push(Event::Path(PathEvent::ValidationFailed(id)));
             }
         }
-        for id in self.paths.expire(now) {
+        for id in self.owners.paths.expire(now) {
             self.observer.close_path(id);
             if let Some(keys) = self.keys.current_mut() {
                 keys.forget_path(id);
@@ -309,7 +309,7 @@ impl PathMaintenance<'_> {
     }
 
     fn is_narrow(&self, id: PathId) -> bool {
-        self.paths.get(id).is_some_and(|path| path.route.validation.is_narrow())
+        self.owners.paths.get(id).is_some_and(|path| path.route.validation.is_narrow())
     }
 }
 

@@ -65,7 +65,10 @@ impl PathMaintenance<'_> {
     /// A client whose handshake is confirmed moves path 0 to the server's preferred address, once it has answered there
     /// (RFC 9000 §9.6.1). If it does not, the path stays.
     pub(in crate::connection) fn consider_preferred(&mut self, now: Instant) {
-        if !self.lifecycle.is_confirmed() || self.role == Role::Server || !self.paths.take_preferred_due() {
+        if !self.terms.lifecycle.is_confirmed()
+            || self.terms.role == Role::Server
+            || !self.owners.paths.take_preferred_due()
+        {
             return;
         }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.2
@@ -73,8 +76,8 @@ impl PathMaintenance<'_> {
         //= reason=A preferred address is part of the parameters of one connection, which are not kept.
         //# A client MUST NOT use these for other connections, including connections that are resumed from the
         //# current connection.
-        let Some(preferred) = &self.peer.parameters().preferred_address else { return };
-        let Some(path) = self.paths.get(PathId::ZERO) else { return };
+        let Some(preferred) = &self.terms.peer.parameters().preferred_address else { return };
+        let Some(path) = self.owners.paths.get(PathId::ZERO) else { return };
         let current = path.route.tuple;
         let remote = match current.remote {
             SocketAddr::V4(_) => preferred.ipv4.map(SocketAddr::V4),
@@ -82,7 +85,7 @@ impl PathMaintenance<'_> {
         };
         let acceptable = |remote: &SocketAddr| is_acceptable(*remote, current.remote.ip());
         let Some(remote) = remote.filter(acceptable) else { return };
-        if self.config.preference == Preference::Followed {
+        if self.terms.config.preference == Preference::Followed {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.2
             //# A client that migrates to a preferred address MUST validate the address it chooses before
             //# migrating; see Section 21.5.3.

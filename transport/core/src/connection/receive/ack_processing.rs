@@ -5,7 +5,6 @@ use crate::congestion::Flow;
 use crate::connection::Event;
 use crate::connection::PathEvent;
 use crate::connection::Role;
-use crate::connection::frame_owners::frame_owners;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::loss_recovery::LossRecovery;
 use crate::connection::receive::violation;
@@ -37,8 +36,8 @@ impl LossRecovery<'_> {
     ) -> Result<(), TransportError> {
         let delay = self.scaled_delay(ack.delay);
         self.introduce_siblings(of);
-        let Some(path) = self.paths.get_mut(of) else {
-            if self.paths.lifecycles.state(of) == LifecycleState::Unused {
+        let Some(path) = self.owners.paths.get_mut(of) else {
+            if self.owners.paths.lifecycles.state(of) == LifecycleState::Unused {
                 // RFC 9000 §13.1: nothing was ever sent there.
                 return Err(violation("an acknowledgement of packets of a path that was never used"));
             }
@@ -46,9 +45,9 @@ impl LossRecovery<'_> {
             return Ok(());
         };
         let before = path.sent.largest_acknowledged();
-        let acknowledged = path.sent.on_ack_into(ack, now, self.queue.pool().take_acknowledged())?;
+        let acknowledged = path.sent.on_ack_into(ack, now, self.pool.take_acknowledged())?;
         if acknowledged.packets.is_empty() && acknowledged.spurious.is_empty() {
-            self.queue.pool().put_acknowledged(acknowledged.packets);
+            self.pool.put_acknowledged(acknowledged.packets);
             return Ok(());
         }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.4
@@ -71,9 +70,9 @@ impl LossRecovery<'_> {
         if sent_here {
             path.on_ack(&acknowledged, Return { over, delay }, Limited::ByRounds, now);
         }
-        self.paths.refresh_delays();
+        self.owners.paths.refresh_delays();
         if answered {
-            frame_owners!(self).on_answering(of, now);
+            self.owners.on_answering(of, now);
             self.events.push(Event::Path(PathEvent::Answering(of)));
         }
         self.settle_sizes(of, &acknowledged, now);
@@ -83,31 +82,31 @@ impl LossRecovery<'_> {
                 keys.on_acknowledged(of, packet.number);
             }
         }
-        let grace = || self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3;
+        let grace = || self.owners.paths.longest_probe_timeout(self.terms.max_ack_delay()) * 3;
         self.keys.on_packets_acknowledged(grace, now);
         for token in acknowledged.spurious.iter().flat_map(|spurious| &spurious.tokens) {
-            frame_owners!(self).on_token_acknowledged(token);
+            self.owners.on_token_acknowledged(token);
         }
-        self.queue.pool().put_acknowledged(acknowledged.packets);
+        self.pool.put_acknowledged(acknowledged.packets);
         self.detect_lost(of, now);
-        self.control.ack_frequencies.review(self.paths, self.peer.parameters(), now);
-        self.observer.on_metrics(of, self.paths, now);
+        self.owners.control.ack_frequencies.review(self.owners.paths, self.terms.peer.parameters(), now);
+        self.observer.on_metrics(of, self.owners.paths, now);
         self.tune_streams();
         Ok(())
     }
 
     /// Windows are tuned to the slowest path: data may cross any (RFC 9000 §4.2). Buffers are tuned to all of them.
     fn tune_streams(&mut self) {
-        if let Some(rtt) = self.paths.open().map(|path| path.rtt().smoothed()).max() {
-            self.streams.set_rtt(rtt);
+        if let Some(rtt) = self.owners.paths.open().map(|path| path.rtt().smoothed()).max() {
+            self.owners.streams.set_rtt(rtt);
         }
-        let windows = self.paths.open().map(|path| path.route.window()).fold(0, usize::saturating_add);
-        self.streams.set_windows(windows);
+        let windows = self.owners.paths.open().map(|path| path.route.window()).fold(0, usize::saturating_add);
+        self.owners.streams.set_windows(windows);
     }
 
     /// Datagrams are larger from now on if a probe of their size arrived.
     fn settle_sizes(&mut self, of: PathId, acknowledged: &Acknowledged, now: Instant) {
-        let Some(path) = self.paths.get_mut(of) else { return };
+        let Some(path) = self.owners.paths.get_mut(of) else { return };
         let mut grew = false;
         for packet in &acknowledged.packets {
             grew |= path.route.mtu.on_acknowledged(packet);
@@ -119,7 +118,7 @@ impl LossRecovery<'_> {
 
     /// The acknowledgement delay that the peer reports, at most what it promised (RFC 9002 §5.3).
     fn scaled_delay(&self, raw: u64) -> Duration {
-        ack_delay(raw, self.peer.parameters().ack_delay_exponent, self.peer.max_ack_delay(self.lifecycle))
+        ack_delay(raw, self.terms.peer.parameters().ack_delay_exponent, self.terms.max_ack_delay())
     }
 
     /// A coupled controller learns what those of the other paths show; the others need not.
@@ -127,33 +126,34 @@ impl LossRecovery<'_> {
     /// Coupling is for paths that may share a bottleneck (RFC 6356 §2). A rate that was promised to a path is a bottleneck
     /// of its own: such a path is fair to nobody by holding its siblings back, nor they by holding it.
     fn introduce_siblings(&mut self, of: PathId) {
-        let Some(own) = self.paths.get(of).filter(|path| path.route.controller.flow().is_some()) else {
+        let Some(own) = self.owners.paths.get(of).filter(|path| path.route.controller.flow().is_some())
+        else {
             return;
         };
         let is_sibling =
             |path: &Path| path.id != of && !path.route.has_own_rate() && !own.route.has_own_rate();
-        let others = self.paths.open().filter(|path| is_sibling(path));
+        let others = self.owners.paths.open().filter(|path| is_sibling(path));
         let flows: SmallVec<[Flow; 3]> = others.filter_map(|path| path.route.controller.flow()).collect();
-        if let Some(path) = self.paths.get_mut(of) {
+        if let Some(path) = self.owners.paths.get_mut(of) {
             path.route.controller.on_siblings(&flows);
         }
     }
 
     /// Declares packets of `of` lost that the thresholds of RFC 9002 §6.1 say are.
     pub(in crate::connection) fn detect_lost(&mut self, of: PathId, now: Instant) {
-        let delay = self.peer.max_ack_delay(self.lifecycle);
+        let delay = self.terms.max_ack_delay();
         self.introduce_siblings(of);
-        let Some(path) = self.paths.get_mut(of) else { return };
+        let Some(path) = self.owners.paths.get_mut(of) else { return };
         let mut lost = path.sent.detect_lost(now, path.thresholds());
         if let Some(records) = path.sent.take_records() {
-            self.queue.pool().put_records(records);
+            self.pool.put_records(records);
         }
         path.route.mtu.take_lost_probe(&mut lost.packets);
         let refused = path.route.mtu.take_refused(&mut lost.packets);
         for packet in &refused {
-            frame_owners!(self).on_packet_lost(of, packet, now);
+            self.owners.on_packet_lost(of, packet, now);
         }
-        let Some(path) = self.paths.get_mut(of).filter(|_| !lost.packets.is_empty()) else { return };
+        let Some(path) = self.owners.paths.get_mut(of).filter(|_| !lost.packets.is_empty()) else { return };
         if path.route.mtu.on_lost(&lost.packets, now) {
             path.route.follow_mtu(now);
         }
@@ -168,17 +168,17 @@ impl LossRecovery<'_> {
             if let Some(tracer) = self.observer.tracer() {
                 tracer.record(now, &lost_event(Level::OneRtt, of, packet));
             }
-            frame_owners!(self).on_packet_lost(of, packet, now);
+            self.owners.on_packet_lost(of, packet, now);
         }
     }
 
     /// `packet`, sent on path `on`, was acknowledged. Until the handshake is confirmed another connection may take the place of
     /// a client's and send the content again, for the acknowledgement of another confirms the handshake (RFC 9001 §4.1.2).
     fn on_packet_acknowledged(&mut self, on: PathId, packet: &SentPacket, now: Instant) {
-        let is_unconfirmed = matches!(self.lifecycle, Lifecycle::Handshaking | Lifecycle::Connected);
-        let may_be_replaced = self.role == Role::Client && is_unconfirmed;
+        let is_unconfirmed = matches!(self.terms.lifecycle, Lifecycle::Handshaking | Lifecycle::Connected);
+        let may_be_replaced = self.terms.role == Role::Client && is_unconfirmed;
         let deferred = may_be_replaced.then_some(&mut *self.zero_rtt);
-        frame_owners!(self).on_packet_acknowledged(on, packet, deferred, now);
+        self.owners.on_packet_acknowledged(on, packet, deferred, now);
     }
 
     /// An acknowledgement in an Initial or Handshake packet.
@@ -188,18 +188,18 @@ impl LossRecovery<'_> {
         ack: &Ack,
         now: Instant,
     ) -> Result<(), TransportError> {
-        let Some(space) = self.handshake.space(level) else { return Ok(()) };
+        let Some(space) = self.owners.handshake.space(level) else { return Ok(()) };
         let acknowledged = space.sent.on_ack(ack, now)?;
         if acknowledged.packets.is_empty() {
             return Ok(());
         }
         space.on_acknowledged();
-        if let Some(path) = self.paths.get_mut(PathId::ZERO) {
+        if let Some(path) = self.owners.paths.get_mut(PathId::ZERO) {
             if let Some(rtt) = acknowledged.rtt_sample {
                 path.rtts.sample(PathId::ZERO, rtt, Duration::ZERO, now);
             }
             // RFC 9002 §6.2.1: an acknowledged Initial does not tell a client that the server may answer freely.
-            if self.role == Role::Server || level == Level::Handshake {
+            if self.terms.role == Role::Server || level == Level::Handshake {
                 path.on_answer();
             }
             path.on_ack(
@@ -213,21 +213,21 @@ impl LossRecovery<'_> {
             self.on_packet_acknowledged(PathId::ZERO, packet, now);
         }
         self.detect_long_lost(level, now);
-        self.observer.on_metrics(PathId::ZERO, self.paths, now);
+        self.observer.on_metrics(PathId::ZERO, self.owners.paths, now);
         Ok(())
     }
 
     /// Declares Initial or Handshake packets lost.
     pub(in crate::connection) fn detect_long_lost(&mut self, level: Level, now: Instant) {
-        let Some(path) = self.paths.get(PathId::ZERO) else { return };
+        let Some(path) = self.owners.paths.get(PathId::ZERO) else { return };
         // A handful of packets shows no reordering worth learning from.
         let thresholds = Thresholds::initial(path.rtts.loss_delay());
-        let Some(space) = self.handshake.space(level) else { return };
+        let Some(space) = self.owners.handshake.space(level) else { return };
         let lost = space.sent.detect_lost(now, thresholds);
         if lost.packets.is_empty() {
             return;
         }
-        if let Some(path) = self.paths.get_mut(PathId::ZERO) {
+        if let Some(path) = self.owners.paths.get_mut(PathId::ZERO) {
             //= https://www.rfc-editor.org/rfc/rfc9002#section-7.4
             //# Endpoints MUST NOT ignore the loss of packets that were sent after the earliest acknowledged
             //# packet in a given packet number space.
@@ -237,7 +237,7 @@ impl LossRecovery<'_> {
             if let Some(tracer) = self.observer.tracer() {
                 tracer.record(now, &lost_event(level, PathId::ZERO, packet));
             }
-            frame_owners!(self).on_packet_lost(PathId::ZERO, packet, now);
+            self.owners.on_packet_lost(PathId::ZERO, packet, now);
         }
     }
 }
