@@ -5,105 +5,115 @@ use std::str::FromStr;
 
 use crate::paper::{
     Asap, Channel, CostReward, EarlyArrival, Fixed, Flows, ObjectPriority, ObjectSize, ObjectSteering,
-    PacketControl, PacketSize, PacketState, PacketUplink, PaperScheme, PrioritySvc, Rule,
+    PacketControl, PacketSize, PacketState, PacketUplink, PaperScheme, PrioritySvc,
 };
 use crate::{
     Blest, Duplicating, Ecf, Hvc, MinRtt, PathId, Redundant, RoundRobin, Scheduler, Single, Sttf, Variant,
     Weighted, Xlink,
 };
 
-/// A policy that can be asked for by name, in a configuration or on a command line.
-///
-/// The names are those of [`Policy::NAMES`]; `single:N` fixes the path with id N, `best-pkt-size:BYTES` and
-/// `obj-size:BYTES` the size below which a packet or an object is small, `hvc:alpha=NUMBER` and `hvc:price=demand` the price of
-/// scarce paths, and `stms` is another name for `sttf`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Policy {
-    /// The cost-reward rule for heterogeneous virtual channels: [`Hvc`].
-    #[default]
-    Hvc,
-    /// `hvc` at another price of scarce paths.
-    HvcOf(Variant),
-    /// [`Hvc`], with copies of what is critical on two paths: [`Duplicating`].
-    HvcDuplicate,
-    /// [`MinRtt`].
-    MinRtt,
-    /// [`RoundRobin`].
-    RoundRobin,
-    /// [`Weighted`].
-    Weighted,
-    /// [`Redundant`].
-    Redundant,
-    /// [`Single`], on the path given or on the one of smallest id.
-    Single(Option<PathId>),
-    /// [`Ecf`].
-    Ecf,
-    /// [`Blest`].
-    Blest,
-    /// [`Sttf`].
-    Sttf,
-    /// [`Xlink`].
-    Xlink,
-    /// [`Xlink::ALWAYS`].
-    XlinkAlways,
-    /// [`Fixed`] to the high-bandwidth channel.
-    AllEmbb,
-    /// [`Fixed`] to the low-latency channel.
-    AllUrllc,
-    /// [`PacketUplink`].
-    PktUplink,
-    /// [`PacketControl`].
-    PktControl,
-    /// [`PacketState`].
-    PktState,
-    /// [`PacketSize`], below this many bytes.
-    BestPktSize(usize),
-    /// [`ObjectSize`], below this many bytes.
-    ObjSize(usize),
-    /// [`ObjectPriority`].
-    ObjPriority,
-    /// [`ObjectSteering`].
-    ObjSteering,
-    /// [`Asap`].
-    Asap,
-    /// [`EarlyArrival`].
-    Ians,
-    /// [`CostReward`] for all flows.
-    DChannel,
-    /// [`CostReward`] for foreground flows.
-    DChannelPriority,
-    /// [`PrioritySvc`].
-    PrioritySvc,
+/// Makes the registry of its rows. A row is the description, the variant, its parameter with the default, the name and the scheduler;
+/// those of `derived` are variants of others, which [`Policy::with_parameter`] reads.
+macro_rules! policies {
+    (
+        $(#[$about:meta])*
+        named {$(
+            $(#[$doc:meta])*
+            $variant:ident $(($parameter:ident: $type:ty = $default:expr))?, $name:literal => $make:expr;
+        )*}
+        derived {$(
+            $(#[$other_doc:meta])*
+            $other:ident $(($other_parameter:ident: $other_type:ty))? => $other_make:expr;
+        )*}
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+        pub enum Policy {
+            $($(#[$doc])* $variant $(($type))?,)*
+            $($(#[$other_doc])* $other $(($other_type))?,)*
+        }
+
+        /// Every policy with its default parameters, by name, the default first.
+        const ALL: &[(&str, Policy)] = &[$(($name, Policy::$variant $(($default))?)),*];
+
+        impl Policy {
+            /// A fresh scheduler of this policy.
+            pub fn scheduler(self) -> Box<dyn Scheduler> {
+                match self {
+                    $(Self::$variant $(($parameter))? => Box::new($make),)*
+                    $(Self::$other $(($other_parameter))? => Box::new($other_make),)*
+                }
+            }
+        }
+    };
 }
 
-/// Every policy with its default parameters, by name, the default first.
-const ALL: [(&str, Policy); 25] = [
-    ("hvc", Policy::Hvc),
-    ("hvc-duplicate", Policy::HvcDuplicate),
-    ("min-rtt", Policy::MinRtt),
-    ("round-robin", Policy::RoundRobin),
-    ("weighted", Policy::Weighted),
-    ("redundant", Policy::Redundant),
-    ("single", Policy::Single(None)),
-    ("ecf", Policy::Ecf),
-    ("blest", Policy::Blest),
-    ("sttf", Policy::Sttf),
-    ("xlink", Policy::Xlink),
-    ("all-embb", Policy::AllEmbb),
-    ("all-urllc", Policy::AllUrllc),
-    ("pkt-uplink", Policy::PktUplink),
-    ("pkt-control", Policy::PktControl),
-    ("pkt-state", Policy::PktState),
-    ("best-pkt-size", Policy::BestPktSize(PacketSize::DEFAULT)),
-    ("obj-size", Policy::ObjSize(ObjectSize::DEFAULT)),
-    ("obj-priority", Policy::ObjPriority),
-    ("obj-steering", Policy::ObjSteering),
-    ("asap", Policy::Asap),
-    ("ians", Policy::Ians),
-    ("dchannel", Policy::DChannel),
-    ("dchannel-priority", Policy::DChannelPriority),
-    ("priority-svc", Policy::PrioritySvc),
-];
+policies! {
+    /// A policy that can be asked for by name, in a configuration or on a command line.
+    ///
+    /// The names are those of [`Policy::NAMES`]; `single:N` fixes the path with id N, `best-pkt-size:BYTES` and
+    /// `obj-size:BYTES` the size below which a packet or an object is small, `hvc:alpha=NUMBER` and `hvc:price=demand` the price of
+    /// scarce paths, and `stms` is another name for `sttf`.
+    named {
+        /// The cost-reward rule for heterogeneous virtual channels: [`Hvc`].
+        #[default]
+        Hvc, "hvc" => Hvc::default();
+        /// [`Hvc`], with copies of what is critical on two paths: [`Duplicating`].
+        HvcDuplicate, "hvc-duplicate" => Duplicating::default();
+        /// [`MinRtt`].
+        MinRtt, "min-rtt" => MinRtt;
+        /// [`RoundRobin`].
+        RoundRobin, "round-robin" => RoundRobin::default();
+        /// [`Weighted`].
+        Weighted, "weighted" => Weighted::default();
+        /// [`Redundant`].
+        Redundant, "redundant" => Redundant;
+        /// [`Single`], on the path given or on the one of smallest id.
+        Single(path: Option<PathId> = None), "single" => path.map_or_else(Single::default, Single::on);
+        /// [`Ecf`].
+        Ecf, "ecf" => Ecf::default();
+        /// [`Blest`].
+        Blest, "blest" => Blest::default();
+        /// [`Sttf`].
+        Sttf, "sttf" => Sttf::default();
+        /// [`Xlink`].
+        Xlink, "xlink" => Xlink::default();
+        /// [`Fixed`] to the high-bandwidth channel.
+        AllEmbb, "all-embb" => PaperScheme::new(Fixed(Channel::HighBandwidth));
+        /// [`Fixed`] to the low-latency channel.
+        AllUrllc, "all-urllc" => PaperScheme::new(Fixed(Channel::LowLatency));
+        /// [`PacketUplink`].
+        PktUplink, "pkt-uplink" => PaperScheme::new(PacketUplink);
+        /// [`PacketControl`].
+        PktControl, "pkt-control" => PaperScheme::new(PacketControl);
+        /// [`PacketState`].
+        PktState, "pkt-state" => PaperScheme::new(PacketState::default());
+        /// [`PacketSize`], below this many bytes.
+        BestPktSize(below: usize = PacketSize::DEFAULT), "best-pkt-size" => PaperScheme::new(PacketSize::new(below));
+        /// [`ObjectSize`], below this many bytes.
+        ObjSize(below: usize = ObjectSize::DEFAULT), "obj-size" => PaperScheme::new(ObjectSize::new(below));
+        /// [`ObjectPriority`].
+        ObjPriority, "obj-priority" => PaperScheme::new(ObjectPriority);
+        /// [`ObjectSteering`].
+        ObjSteering, "obj-steering" => PaperScheme::new(ObjectSteering::default());
+        /// [`Asap`].
+        Asap, "asap" => PaperScheme::new(Asap);
+        /// [`EarlyArrival`].
+        Ians, "ians" => PaperScheme::new(EarlyArrival::default());
+        /// [`CostReward`] for all flows.
+        DChannel, "dchannel" => PaperScheme::new(CostReward::new(Flows::All));
+        /// [`CostReward`] for foreground flows.
+        DChannelPriority, "dchannel-priority" => PaperScheme::new(CostReward::new(Flows::Foreground));
+        /// [`PrioritySvc`].
+        PrioritySvc, "priority-svc" => PaperScheme::new(PrioritySvc);
+    }
+    derived {
+        /// `hvc` at another price of scarce paths.
+        HvcOf(variant: Variant) => Hvc::of(variant);
+        /// [`Xlink::ALWAYS`].
+        XlinkAlways => Xlink::ALWAYS;
+    }
+}
 
 impl Policy {
     /// Every name, the default first.
@@ -116,40 +126,6 @@ impl Policy {
         }
         names
     };
-
-    /// A fresh scheduler of this policy.
-    pub fn scheduler(self) -> Box<dyn Scheduler> {
-        match self {
-            Self::Hvc => Box::new(Hvc::default()),
-            Self::HvcOf(variant) => Box::new(Hvc::of(variant)),
-            Self::HvcDuplicate => Box::new(Duplicating::default()),
-            Self::MinRtt => Box::new(MinRtt),
-            Self::RoundRobin => Box::new(RoundRobin::default()),
-            Self::Weighted => Box::new(Weighted::default()),
-            Self::Redundant => Box::new(Redundant),
-            Self::Single(None) => Box::new(Single::default()),
-            Self::Single(Some(path)) => Box::new(Single::on(path)),
-            Self::Ecf => Box::new(Ecf::default()),
-            Self::Blest => Box::new(Blest::default()),
-            Self::Sttf => Box::new(Sttf::default()),
-            Self::Xlink => Box::new(Xlink::default()),
-            Self::XlinkAlways => Box::new(Xlink::ALWAYS),
-            Self::AllEmbb => paper(Fixed(Channel::HighBandwidth)),
-            Self::AllUrllc => paper(Fixed(Channel::LowLatency)),
-            Self::PktUplink => paper(PacketUplink),
-            Self::PktControl => paper(PacketControl),
-            Self::PktState => paper(PacketState::default()),
-            Self::BestPktSize(below) => paper(PacketSize::new(below)),
-            Self::ObjSize(below) => paper(ObjectSize::new(below)),
-            Self::ObjPriority => paper(ObjectPriority),
-            Self::ObjSteering => paper(ObjectSteering::default()),
-            Self::Asap => paper(Asap),
-            Self::Ians => paper(EarlyArrival::default()),
-            Self::DChannel => paper(CostReward::new(Flows::All)),
-            Self::DChannelPriority => paper(CostReward::new(Flows::Foreground)),
-            Self::PrioritySvc => paper(PrioritySvc),
-        }
-    }
 
     /// The policy called `name` with the parameter behind a colon.
     fn with_parameter(name: &str, parameter: &str) -> Option<Self> {
@@ -164,16 +140,12 @@ impl Policy {
     }
 }
 
-fn paper<R: Rule + 'static>(rule: R) -> Box<dyn Scheduler> {
-    Box::new(PaperScheme::new(rule))
-}
-
 impl FromStr for Policy {
     type Err = UnknownPolicy;
 
     fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
         let wanted = if name == "stms" { "sttf" } else { name };
-        let known = ALL.into_iter().find(|(known, _)| *known == wanted).map(|(_, policy)| policy);
+        let known = ALL.iter().find(|(known, _)| *known == wanted).map(|(_, policy)| *policy);
         let parameter = || name.split_once(':').and_then(|(name, value)| Self::with_parameter(name, value));
         known.or_else(parameter).ok_or_else(|| UnknownPolicy(name.to_owned()))
     }
