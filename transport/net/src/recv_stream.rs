@@ -9,7 +9,7 @@ use hvq_transport::stream::{ReadError as Refusal, ReadOutcome};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// Bytes that [`RecvStream::read_to_end`] asks for at a time.
@@ -121,26 +121,14 @@ impl RecvStream {
             return Poll::Ready(self.interpret(outcome));
         }
         let (id, taken) = (self.id, &mut self.taken);
-        let outcome = self.connection.reference().command(|mut access| {
-            // What arrived before the connection ended can still be read.
-            match access.core.as_deref_mut().map(|core| core.read(id, most)) {
-                Some(Ok(ReadOutcome::Blocked)) | None => {}
-                Some(outcome) => {
-                    if let (Ok(ReadOutcome::Data(first)), Some(core)) = (&outcome, access.core) {
-                        read_on(core, id, most.min(AHEAD).saturating_sub(first.len()), taken);
-                    }
-                    return Poll::Ready(Ok(outcome));
-                }
+        let outcome = ready!(poll_transport(&self.connection, id, context, |core| {
+            let outcome = core.read(id, most);
+            if let Ok(ReadOutcome::Data(first)) = &outcome {
+                read_on(core, id, most.min(AHEAD).saturating_sub(first.len()), taken);
             }
-            access.open()?;
-            access.slot.receivers.insert(id, context.waker().clone());
-            Poll::Pending
-        });
-        match outcome {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(lost)) => Poll::Ready(Err(ReadError::ConnectionLost(lost))),
-            Poll::Ready(Ok(outcome)) => Poll::Ready(self.interpret(outcome)),
-        }
+            (outcome != Ok(ReadOutcome::Blocked)).then_some(outcome)
+        }))?;
+        Poll::Ready(self.interpret(outcome))
     }
 
     /// Takes at most `most` bytes that are there, whatever is missing before them, with their offset in the stream; `None` at the
@@ -168,24 +156,14 @@ impl RecvStream {
             return Poll::Ready(self.interpret(outcome).map(|data| data.map(|data| (at, data))));
         }
         let id = self.id;
-        let outcome = self.connection.reference().command(|mut access| {
-            match access.core.as_deref_mut().map(|core| core.read_unordered(id, most)) {
-                Some(Ok((_, ReadOutcome::Blocked))) | None => {}
-                Some(outcome) => return Poll::Ready(Ok(outcome)),
+        let (at, outcome) = ready!(poll_transport(&self.connection, id, context, |core| {
+            match core.read_unordered(id, most) {
+                Ok((_, ReadOutcome::Blocked)) => None,
+                Ok((at, outcome)) => Some((at, Ok(outcome))),
+                Err(refusal) => Some((0, Err(refusal))),
             }
-            access.open()?;
-            access.slot.receivers.insert(id, context.waker().clone());
-            Poll::Pending
-        });
-        match outcome {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(lost)) => Poll::Ready(Err(ReadError::ConnectionLost(lost))),
-            Poll::Ready(Ok(outcome)) => {
-                let at = outcome.as_ref().map_or(0, |(at, _)| *at);
-                let read = self.interpret(outcome.map(|(_, outcome)| outcome));
-                Poll::Ready(read.map(|data| data.map(|data| (at, data))))
-            }
-        }
+        }))?;
+        Poll::Ready(self.interpret(outcome).map(|data| data.map(|data| (at, data))))
     }
 
     /// Takes at most `most` bytes of those that were read before.
@@ -275,6 +253,24 @@ impl RecvStream {
             }
         }
     }
+}
+
+/// Asks the transport for what `read` finds in stream `id`; while that is nothing, `context` is woken once there may be more.
+fn poll_transport<T>(
+    connection: &Connection,
+    id: StreamId,
+    context: &Context<'_>,
+    read: impl FnOnce(&mut Core) -> Option<T>,
+) -> Poll<Result<T, ReadError>> {
+    connection.reference().command(|mut access| {
+        // What arrived before the connection ended can still be read.
+        if let Some(found) = access.core.as_deref_mut().and_then(read) {
+            return Poll::Ready(Ok(found));
+        }
+        access.open().map_err(ReadError::ConnectionLost)?;
+        access.slot.receivers.insert(id, context.waker().clone());
+        Poll::Pending
+    })
 }
 
 /// Takes up to `most` further bytes of stream `id` that are there, and how it ends if that comes next.
