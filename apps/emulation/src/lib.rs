@@ -67,6 +67,7 @@
 
 mod blackout;
 mod channel;
+pub mod configuration;
 mod delay;
 mod drx;
 mod link;

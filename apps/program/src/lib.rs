@@ -7,7 +7,6 @@
 pub mod arguments;
 pub mod channels;
 pub mod client;
-pub mod configuration;
 #[cfg(unix)]
 pub mod control;
 pub mod descriptors;
@@ -28,3 +27,5 @@ pub mod signals;
 pub mod splice;
 pub mod tls;
 pub mod transport;
+
+pub use hvq_emulation::configuration;

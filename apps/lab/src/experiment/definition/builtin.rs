@@ -1,6 +1,7 @@
 //! The experiments that are compiled in.
 
-use super::{Definition, DefinitionError};
+use super::Definition;
+use hvq_emulation::configuration::ConfigError;
 
 macro_rules! texts {
     ($($name:literal),+ $(,)?) => {
@@ -86,7 +87,7 @@ pub fn amendments() -> impl Iterator<Item = &'static str> {
 }
 
 /// The experiment `name`, if it is compiled in.
-pub fn builtin(name: &str) -> Option<Result<Definition, DefinitionError>> {
+pub fn builtin(name: &str) -> Option<Result<Definition, ConfigError>> {
     let (_, text) = TEXTS.iter().chain(GOALS).chain(AMENDMENTS).find(|(known, _)| *known == name)?;
     Some(Definition::parse(&format!("{name}.toml"), text))
 }

@@ -2,7 +2,7 @@
 
 use super::Definition;
 use super::builtin::{amendments, builtin, goals, names};
-use super::error::DefinitionError;
+use hvq_emulation::configuration::ConfigError;
 use std::path::Path;
 
 /// A list of names that is no list of experiments.
@@ -16,7 +16,7 @@ pub enum ChoiceError {
     Twice(String),
     /// A file makes no sense.
     #[error(transparent)]
-    Definition(#[from] DefinitionError),
+    Definition(#[from] ConfigError),
 }
 
 impl Definition {

@@ -2,7 +2,6 @@
 
 use super::Definition;
 use super::check::{CheckContext, GoalText, Place, Problem};
-use super::error::DefinitionError;
 use super::expected::{Goal, Plot, Published};
 use super::half::Half;
 use super::matrix::Matrix;
@@ -11,6 +10,7 @@ use super::workload::{
     DownloadWorkload, FlowWorkload, InteractionWorkload, PageText, UploadWorkload, VideoWorkload, Workload,
 };
 use crate::experiment::pages::{Notes, Scheme};
+use hvq_emulation::configuration::ConfigError;
 use serde::Deserialize;
 use std::path::Path;
 use toml::Spanned;
@@ -54,21 +54,21 @@ struct Text {
 
 impl Definition {
     /// The experiment in the file at `path`.
-    pub fn read(path: &Path) -> Result<Self, DefinitionError> {
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| DefinitionError::Unreadable {
-            file: file.clone(),
-            problem: error.to_string(),
-        })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ConfigError::Unreadable { file: file.clone(), problem: error.to_string() })?;
         Self::parse(&file, &text)
     }
 
     /// The experiment in `text`, which errors call `file`.
-    pub fn parse(file: &str, text: &str) -> Result<Self, DefinitionError> {
+    pub fn parse(file: &str, text: &str) -> Result<Self, ConfigError> {
         let read: Text = toml::from_str(text)
-            .map_err(|error| DefinitionError::at(file, text, error.span(), error.message()))?;
-        checked(read)
-            .map_err(|Problem(place, problem)| DefinitionError::in_place(file, text, &place, problem))
+            .map_err(|error| ConfigError::at(file, text, error.span(), error.message()))?;
+        checked(read).map_err(|Problem(place, problem)| match place {
+            Place::Span(span) => ConfigError::at(file, text, Some(span), problem),
+            Place::Field(name) => ConfigError::in_field(file, text, name, problem),
+        })
     }
 }
 

@@ -53,6 +53,12 @@ impl ConfigError {
         let problem = problem.into().split_whitespace().collect::<Vec<_>>().join(" ");
         Self::Field { file: file.to_owned(), line, field: field(text, line), problem }
     }
+
+    /// Returns the error for `problem` in the field `name` of `text`, which is that of `file`: at its first line if it is not there.
+    pub fn in_field(file: &str, text: &str, name: &str, problem: String) -> Self {
+        let line = (1..=text.lines().count()).find(|line| field(text, *line) == name).unwrap_or(1);
+        Self::Field { file: file.to_owned(), line, field: name.to_owned(), problem }
+    }
 }
 
 /// The field that `line` of `text` belongs to: the last key up to there, in the last table up to there.
@@ -70,4 +76,27 @@ fn field(text: &str, line: usize) -> String {
     }
     let path = [table, key].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
     if path.is_empty() { "the file".to_owned() } else { path }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_named_with_its_table() {
+        let text = "name = 'a'\n\n[page]\npages = [\n  'p1',\n  'p2',\n]\n[[goals]]\nnumber = 1\n";
+        let fields = [(1, "name"), (3, "page"), (5, "page.pages"), (8, "goals"), (9, "goals.number")];
+        for (line, name) in fields {
+            assert_eq!(field(text, line), name, "line {line}");
+        }
+        assert_eq!(field("", 1), "the file");
+    }
+
+    #[test]
+    fn an_error_in_a_field_is_at_the_line_of_that_field() {
+        let text = "name = 'a'\n[page]\nrate = 1\n";
+        let said = |name| ConfigError::in_field("a.toml", text, name, "no".to_owned()).to_string();
+        assert_eq!(said("page.rate"), "a.toml:3: page.rate: no");
+        assert_eq!(said("page.delay"), "a.toml:1: page.delay: no");
+    }
 }
