@@ -50,6 +50,12 @@ const EDGES: [(&str, &[&str]); 19] = [
     ),
 ];
 
+/// The crates, at most, beside those of `NAMED_BY_OTHERS`: one that nobody uses alone is a module of its user.
+const MOST_CRATES: usize = 17;
+
+/// Crates that are packages of their own because programs of others put them in the place of one that they know.
+const NAMED_BY_OTHERS: [&str; 2] = ["hvq-quinn", "hvq-web-transport"];
+
 /// The crates that the nested workspaces may use: what users of the library have, programs for quinn among them (interop/moq), and emulated
 /// channels.
 const LIBRARIES: &[&str] =
@@ -253,6 +259,12 @@ fn every_edge_of_the_table_leads_upwards() {
         let below: Vec<_> = allowed.iter().filter(|package| !above(package)).collect();
         assert!(below.is_empty(), "{name} uses {below:?}, which do not stand above it");
     }
+}
+
+#[test]
+fn the_workspace_has_few_crates() {
+    let counted = EDGES.iter().filter(|(name, _)| !NAMED_BY_OTHERS.contains(name)).count();
+    assert!(counted <= MOST_CRATES, "{counted} crates: make one a module of the crate that uses it");
 }
 
 #[test]
