@@ -16,7 +16,7 @@ say() { echo "runner: $*" >&2; }
 cd "$repository"
 environment=$(scripts/python-peers.sh)
 say "building hvq"
-cargo build --quiet --release --locked -p hvq-cli -p hvq-runner
+cargo build --quiet --release --locked -p hvq-cli -p hvq-live
 programs=(--program "hvq=$target/release/hvq-endpoint")
 if [[ ${1:-} == --aioquic ]]; then
     shift
@@ -27,7 +27,7 @@ say "building quic-go"
 mkdir -p "$cache"
 (cd interop/quic-go && go build -o "$quic_go" .)
 programs+=(--program "quic-go=$quic_go,endpoint")
-programs+=(--program "aioquic=$environment/bin/python,$repository/apps/runner/peers/aioquic_endpoint.py")
+programs+=(--program "aioquic=$environment/bin/python,$repository/apps/live/peers/aioquic_endpoint.py")
 say "building quinn"
 own_target=${CARGO_TARGET_DIR:-$repository/interop/target}
 cargo build --quiet --release --locked --manifest-path interop/Cargo.toml --bin quinn-endpoint

@@ -48,7 +48,7 @@ pub(crate) struct Record {
 
 /// The datagrams that both sides saw.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Recording {
+pub(crate) struct RelayRecords {
     /// The datagrams seen at the client: before the network, or behind it.
     pub(crate) left: Vec<Record>,
     /// The datagrams seen at the server.

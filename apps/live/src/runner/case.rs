@@ -1,7 +1,7 @@
 //! The runner's 22 test cases: what each side is told, what the network does, which files there are, what is looked for.
 
 use crate::check::{self, Evidence};
-use crate::network::condition::{Chance, Change, Condition, Trouble};
+use crate::network::condition::{AddressChange, Chance, Condition, Trouble};
 use anyhow::Result;
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ const MODERATE: Chance = Chance { percent: 2, burst: 3 };
 const MULTICONNECT: [&str; 2] = ["multiconnect"; 2];
 const TRANSFER: [&str; 2] = ["transfer"; 2];
 
-const fn rebinding(change: Change) -> Condition {
+const fn rebinding(change: AddressChange) -> Condition {
     let (first, every) = (Duration::from_secs(1), Duration::from_secs(5));
     Condition::usual(Trouble::Rebinding { first, every, change })
 }
@@ -153,14 +153,14 @@ pub(crate) static CASES: [Case; 22] = [
     Case {
         testcase: TRANSFER,
         files: &[10 * MB],
-        condition: rebinding(Change::Port),
+        condition: rebinding(AddressChange::Port),
         check: check::port_rebinding,
         ..case("rebind-port", "BP")
     },
     Case {
         testcase: TRANSFER,
         files: &[10 * MB],
-        condition: rebinding(Change::Address),
+        condition: rebinding(AddressChange::Address),
         check: check::address_rebinding,
         ..case("rebind-addr", "BA")
     },

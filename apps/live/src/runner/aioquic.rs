@@ -1,9 +1,9 @@
 //! The 13 checks of aioquic's interop program against `hvq serve` and the endpoint.
 
-use crate::network::Network;
+use crate::network::RelayNetwork;
 use crate::network::condition::{Condition, Trouble};
 use crate::play::free_addresses;
-use crate::program::{Ending, Program, Running, Sockets};
+use crate::program::{Ending, Program, RunningProgram, Sockets};
 use crate::stage::Stage;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
 /// The script that makes the checks.
-const SCRIPT: &str = include_str!("../peers/aioquic_checks.py");
+const SCRIPT: &str = include_str!("../../peers/aioquic_checks.py");
 /// Files that it asks for, by their sizes.
 const FILES: [(&str, usize); 3] = [("small", 5000), ("5000000", 5_000_000), ("10000000", 10_000_000)];
 /// Packets that the slow link holds: it loses none, as the one of TCP does not.
@@ -72,7 +72,7 @@ pub(crate) fn check(cast: &Cast) -> Result<Vec<Checked>> {
         ensure!(started == Ending::Success, "a server does not know its test case");
     }
     let condition = Condition { queue: QUEUE, ..Condition::usual(Trouble::None) };
-    let slow = Network::start(&condition, &addresses[..1], 1)?;
+    let slow = RelayNetwork::start(&condition, &addresses[..1], 1)?;
     let ports = addresses.iter().chain(&slow.fronts).map(|address| address.port().to_string());
     let output = Command::new(&cast.python)
         .args(["-c", SCRIPT])
@@ -87,7 +87,7 @@ pub(crate) fn check(cast: &Cast) -> Result<Vec<Checked>> {
     text.lines().map(|line| serde_json::from_str(line).context(line.to_owned())).collect()
 }
 
-fn http3(cast: &Cast, stage: &Stage, address: SocketAddr) -> Result<Running> {
+fn http3(cast: &Cast, stage: &Stage, address: SocketAddr) -> Result<RunningProgram> {
     let mut command = vec![cast.hvq.clone()];
     command.extend(["serve", "--early-data", "--listen"].map(OsString::from));
     command.push(address.to_string().into());
@@ -98,7 +98,7 @@ fn http3(cast: &Cast, stage: &Stage, address: SocketAddr) -> Result<Running> {
     program.start(&[], &stage.path("client"))
 }
 
-fn endpoint(cast: &Cast, stage: &Stage, testcase: &str, address: SocketAddr) -> Result<Running> {
+fn endpoint(cast: &Cast, stage: &Stage, testcase: &str, address: SocketAddr) -> Result<RunningProgram> {
     let variables = [
         ("ROLE", "server".into()),
         ("TESTCASE", testcase.into()),

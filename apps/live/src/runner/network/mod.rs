@@ -5,11 +5,11 @@ pub(crate) mod condition;
 pub(crate) mod record;
 mod wire;
 
-use condition::{Change, Condition, Trouble};
+use condition::{AddressChange, Condition, Trouble};
 use hvq_emulation::relay::{Buffers, Datagram, EcnCodepoint, RelaySocket};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use record::{Mark, Record, Recording, Sender};
+use record::{Mark, Record, RelayRecords, Sender};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -22,16 +22,16 @@ use wire::Wire;
 /// The thread looks around at least this often.
 const LONGEST_WAIT: Duration = Duration::from_millis(20);
 
-/// A network that runs. Dropping it leaves the thread to itself: see [`Network::stop`].
+/// A network that runs. Dropping it leaves the thread to itself: see [`RelayNetwork::stop`].
 #[derive(Debug)]
-pub(crate) struct Network {
+pub(crate) struct RelayNetwork {
     /// The addresses at which clients find the server: one for each of the server's.
     pub(crate) fronts: Vec<SocketAddr>,
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Recording>,
+    thread: JoinHandle<RelayRecords>,
 }
 
-impl Network {
+impl RelayNetwork {
     /// A network to the server at `servers`, whose dice have this `seed`.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Network {
     }
 
     /// Ends it, and gives what was seen.
-    pub(crate) fn stop(self) -> Recording {
+    pub(crate) fn stop(self) -> RelayRecords {
         self.stop.store(true, Ordering::Release);
         self.thread.join().unwrap_or_default()
     }
@@ -96,7 +96,7 @@ struct Engine {
     begun: Option<Instant>,
     /// The time at which the NAT forgets next.
     rebinding: Option<Duration>,
-    recording: Recording,
+    recording: RelayRecords,
     buffers: Buffers,
 }
 
@@ -117,12 +117,12 @@ impl Engine {
             rng,
             begun: None,
             rebinding,
-            recording: Recording::default(),
+            recording: RelayRecords::default(),
             buffers: Buffers::new(),
         }
     }
 
-    fn run(mut self, stop: &AtomicBool) -> Recording {
+    fn run(mut self, stop: &AtomicBool) -> RelayRecords {
         while !stop.load(Ordering::Acquire) {
             self.deliver();
             self.rebind();
@@ -218,7 +218,7 @@ impl Engine {
         self.rebinding = self.rebinding.map(|at| at + every);
         for binding in &mut self.bindings {
             let mut address = home(self.fronts[binding.front].server);
-            if let (Change::Address, IpAddr::V4(_)) = (change, address) {
+            if let (AddressChange::Address, IpAddr::V4(_)) = (change, address) {
                 address = Ipv4Addr::new(127, 0, self.rng.random_range(1..=254), 1).into();
             }
             if let Ok(fresh) = bind(address) {
@@ -317,10 +317,10 @@ mod tests {
     #[test]
     fn a_rebinding_shows_the_server_another_address_and_loses_what_goes_to_the_old_one() {
         let every = Duration::from_millis(200);
-        let trouble = Trouble::Rebinding { first: every, every, change: Change::Address };
+        let trouble = Trouble::Rebinding { first: every, every, change: AddressChange::Address };
         let (server, client) = (socket(), socket());
         let condition = Condition::usual(trouble);
-        let network = Network::start(&condition, &[server.local_addr().unwrap()], 1).unwrap();
+        let network = RelayNetwork::start(&condition, &[server.local_addr().unwrap()], 1).unwrap();
         let mut buffer = [0; 100];
         client.send_to(b"one", network.fronts[0]).unwrap();
         let (_, first) = server.recv_from(&mut buffer).unwrap();

@@ -29,7 +29,7 @@ const GLANCE: Duration = Duration::from_millis(2);
 /// Not everything arrived in time.
 pub(crate) async fn run(settings: &Settings, case: TestCase) -> Result<()> {
     let logs = secrets::logs(settings)?;
-    let client = Client::new(settings, case, &logs)?;
+    let client = CaseClient::new(settings, case, &logs)?;
     let done = timeout(settings.patience(), client.work()).await;
     client.endpoint.close(0, b"");
     let _late = timeout(GOODBYE, client.endpoint.wait_idle()).await;
@@ -45,7 +45,7 @@ struct Request {
 }
 
 /// The state that all connections of the client share.
-pub(crate) struct Client {
+pub(crate) struct CaseClient {
     case: TestCase,
     endpoint: Endpoint,
     config: ClientConfig,
@@ -53,7 +53,7 @@ pub(crate) struct Client {
     requests: Vec<Request>,
 }
 
-impl Client {
+impl CaseClient {
     /// A client that has not connected yet.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Client and server against each other in one process.
 
 use crate::case::TestCase;
-use crate::client::Client;
+use crate::client::CaseClient;
 use crate::server;
 use crate::settings::{Role, Settings};
 use clap::Parser;
@@ -65,7 +65,7 @@ impl World {
             self.write(&format!("www/{name}"), &content);
             requests.push_str(&format!("https://{address}/{name} "));
         }
-        let client = Client::new(&self.settings(Role::Client, &requests), case, &Logs::none()).unwrap();
+        let client = CaseClient::new(&self.settings(Role::Client, &requests), case, &Logs::none()).unwrap();
         tokio::time::timeout(Duration::from_secs(30), client.work()).await.unwrap().unwrap();
         for (name, _) in files {
             let (sent, received) =
@@ -109,7 +109,7 @@ async fn a_file_that_is_not_there_is_a_failure() {
             }
         });
         let requests = format!("https://{address}/missing");
-        let client = Client::new(&world.settings(Role::Client, &requests), case, &Logs::none()).unwrap();
+        let client = CaseClient::new(&world.settings(Role::Client, &requests), case, &Logs::none()).unwrap();
         let done = tokio::time::timeout(Duration::from_secs(30), client.work()).await.unwrap();
         assert!(done.is_err(), "{case:?}");
     }

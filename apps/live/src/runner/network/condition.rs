@@ -40,7 +40,7 @@ pub(crate) enum Trouble {
         /// The interval from then on.
         every: Duration,
         /// The part of the address that changes with it.
-        change: Change,
+        change: AddressChange,
     },
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Chance {
 
 /// The part of an address that a NAT that forgets its bindings changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum AddressChange {
     /// The client's port.
     Port,
     /// Its address too.

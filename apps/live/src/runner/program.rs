@@ -37,7 +37,7 @@ pub(crate) enum Sockets {
 
 /// A process that is ended when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Running(Child);
+pub(crate) struct RunningProgram(Child);
 
 /// The end of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,7 +53,7 @@ impl Program {
     ///
     /// # Errors
     /// There is no such program.
-    pub(crate) fn start(&self, variables: &[(&str, OsString)], logs: &Path) -> Result<Running> {
+    pub(crate) fn start(&self, variables: &[(&str, OsString)], logs: &Path) -> Result<RunningProgram> {
         let (program, arguments) = self.command.split_first().context("an empty command")?;
         let mut command = Command::new(program);
         command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
@@ -62,11 +62,11 @@ impl Program {
         command.stderr(File::create(logs.join("stderr.txt"))?);
         std::fs::create_dir_all(logs.join("qlog"))?;
         let child = command.spawn().with_context(|| format!("cannot start {}", self.name))?;
-        Ok(Running(child))
+        Ok(RunningProgram(child))
     }
 }
 
-impl Running {
+impl RunningProgram {
     /// Waits until it holds the UDP ports at `addresses`.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ended = self.0.kill();

@@ -2,8 +2,8 @@
 
 use crate::case::{Arrangement, Case};
 use crate::check::Evidence;
-use crate::network::Network;
-use crate::network::record::{Recording, write_capture};
+use crate::network::RelayNetwork;
+use crate::network::record::{RelayRecords, write_capture};
 use crate::program::{Ending, Program, Sockets};
 use crate::stage::Stage;
 use crate::trace::Trace;
@@ -69,7 +69,7 @@ fn on(stage: &Stage, case: &Case, [client, server]: [&Program; 2], seed: u64) ->
     let sockets = if server.sockets == Sockets::One { 1 } else { wanted };
     let addresses = free_addresses(home(case.arrangement), sockets)?;
     let behind: Vec<_> = addresses.iter().copied().cycle().take(wanted).collect();
-    let network = Network::start(&case.condition, &behind, seed).context("the network")?;
+    let network = RelayNetwork::start(&case.condition, &behind, seed).context("the network")?;
     let join = |addresses: &[SocketAddr]| {
         let texts: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         OsString::from(texts.join(","))
@@ -133,7 +133,7 @@ fn home(arrangement: Arrangement) -> IpAddr {
     }
 }
 
-fn evidence(stage: &Stage, recording: &Recording) -> Evidence {
+fn evidence(stage: &Stage, recording: &RelayRecords) -> Evidence {
     // Either side may have kept the secrets.
     let logs = ["client", "server"].map(|side| stage.path(side).join("keys.log"));
     let text: String = logs.iter().filter_map(|log| std::fs::read_to_string(log).ok()).collect();
@@ -148,7 +148,7 @@ fn evidence(stage: &Stage, recording: &Recording) -> Evidence {
 }
 
 /// Captures of both sides.
-fn write(stage: &Stage, recording: &Recording) -> Result<()> {
+fn write(stage: &Stage, recording: &RelayRecords) -> Result<()> {
     for (name, records) in [("left.pcap", &recording.left), ("right.pcap", &recording.right)] {
         write_capture(records, &mut BufWriter::new(File::create(stage.path(name))?))?;
     }
