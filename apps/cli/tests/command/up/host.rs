@@ -169,6 +169,17 @@ for port in (7, 8):
         threading.Thread(target=tcp, args=(s,)).start()
 ";
 
+/// A server of tunnels, which is killed when this is dropped: also by a test that fails.
+pub(super) struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ended = self.0.kill();
+        let _status = self.0.wait();
+    }
+}
+
 /// The token of the client.
 pub(super) const TOKEN: &str = "a-token-of-some-length";
 
@@ -215,14 +226,14 @@ impl World {
         self.folder.path().join(name)
     }
 
-    /// Starts a server of tunnels that lead everywhere.
-    pub(super) fn serve(&self) -> Child {
+    /// Starts a server of tunnels that lead everywhere; it ends when the result is dropped.
+    pub(super) fn serve(&self) -> Server {
         let mut command = self.server.hvq(&["-q", "tunnel", "serve", "--cert"]);
         command.arg(self.file("ca.pem")).arg("--key").arg(self.file("key.pem"));
         command.args(["--listen", "[::]:4433", "--route", "0.0.0.0/0", "--route", "::/0"]);
-        let child = command.env("HVQ_TOKEN", TOKEN).spawn().unwrap();
+        let server = Server(command.env("HVQ_TOKEN", TOKEN).spawn().unwrap());
         self.wait_for_server();
-        child
+        server
     }
 
     /// Waits until something listens where the server does.
@@ -270,10 +281,4 @@ pub(super) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(20), "{what}");
         sleep(Duration::from_millis(20));
     }
-}
-
-/// Ends a server at once.
-pub(super) fn kill(mut child: Child) {
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
