@@ -3,4 +3,5 @@
 pub mod bulk;
 pub mod page_load;
 pub mod pattern;
+pub mod tunnel;
 pub mod video;
