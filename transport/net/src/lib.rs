@@ -66,7 +66,7 @@ pub use hvq_transport::scheduler::{Hints, Policy, Priority};
 pub use hvq_transport::stream::{Direction, StreamId};
 pub use hvq_transport::{Bandwidth, PathId, Role};
 
-/// Servers that choose their clients: [`ServerConfig::retry`] and [`ServerConfig::admission`].
+/// Servers that choose their clients: [`ServerConfig::set_retry`] and [`ServerConfig::set_admission`].
 pub mod admission {
     pub use crate::incoming::Incoming;
     pub use hvq_transport::endpoint::{Admission, Candidate, Decision, RetryPolicy};
