@@ -15,7 +15,7 @@ pub enum Amendment {
     Waiting,
     /// A message is compared as a whole, and its tail may take another path.
     Messages,
-    /// A stream of unknown length is taken to go on for as long as it already has.
+    /// A stream of unknown length is taken to go on for as long as it already has, until it runs empty.
     Bursts,
     /// A path is not waited for while another has room, unless all that stands or falls with the item crosses it first.
     Patience,

@@ -32,7 +32,7 @@ pub use price::{NoPrice, Price};
 use reservations::Reservations;
 use reward::{price_multiplier, weight};
 use spare_capacity::{LentQuota, SpareCapacity};
-use stream_bursts::StreamBursts;
+use stream_bursts::{PlacedPart, StreamBursts};
 use tuning::{
     BULK, FOREGROUND_HOLD, INSTANT, LONGEST_WAIT, LOSS_SLACK, MOST_REPEATS, NEGLIGIBLE, OPEN, REPEATS, WIDE,
 };
@@ -53,7 +53,8 @@ use crate::{
 ///
 /// - a path without room counts with the time until it has some, and the answer is to wait if it wins even so;
 /// - a message is compared as a whole; of one that exceeds the bulk path's window the tail may ride a scarce path;
-/// - a stream of unknown length that would have to wait is taken to go on for as long as it already has;
+/// - a stream of unknown length that would have to wait is taken to go on for as long as it already has, unless it ran empty
+///   and so waits for its application;
 /// - what has a deadline takes a scarce path in small pieces while more urgent data uses it;
 /// - urgency and deadlines scale the reward, and background data leaves scarce channels to the foreground, to that of other
 ///   connections where they are shared;
@@ -143,7 +144,7 @@ impl Scheduler for Hvc {
         if !is_bulk || !is_soon || item.history != History::Fresh {
             return 0;
         }
-        self.note_burst(id, bytes, item.now);
+        self.note_burst(id, item.pending.saturating_sub(item.bytes), bytes, item.now);
         repeats
     }
 
@@ -355,15 +356,17 @@ impl Hvc {
         // What is repeated tells of a long stream, too: else all that an outage lost would go over the scarce path.
         if let (Content::Stream { id }, History::Fresh | History::Lost { .. }) = (item.content, item.history)
         {
-            self.note_burst(id, bytes, item.now);
+            let pending = if item.history == History::Fresh { item.pending } else { usize::MAX };
+            self.note_burst(id, pending, bytes, item.now);
         }
         Placement::On { path: path.id, bytes }
     }
 
-    /// Takes note of `bytes` of stream `id` that were placed.
-    fn note_burst(&mut self, id: u64, bytes: usize, now: Duration) {
+    /// Takes note of `bytes` of stream `id` that were placed, of as many as were `pending`.
+    fn note_burst(&mut self, id: u64, pending: usize, bytes: usize, now: Duration) {
         if self.amendments.has(Amendment::Bursts) {
-            self.stream_bursts.add(id, bytes, now);
+            let left = pending.saturating_sub(bytes);
+            self.stream_bursts.add(PlacedPart { stream: id, bytes, left }, now);
         }
     }
 

@@ -18,8 +18,9 @@ fn transfer(window: usize) -> ([usize; 2], usize) {
                 let path = PathView { send_allowance, window, in_flight: window - send_allowance, ..embb() };
                 let path = if send_allowance == 0 { PathView { next_send, ..path } } else { path };
                 let paths = [path, queued(urllc(), backlog)];
-                match policy.place(&Item { now, head_of_line_delay: milliseconds(20), ..data(1200) }, &paths)
-                {
+                let head_of_line_delay = milliseconds(20);
+                let item = Item { now, head_of_line_delay, pending: ROOM, ..data(1200) };
+                match policy.place(&item, &paths) {
                     Placement::On { path: EMBB, bytes } => {
                         sent[0] += bytes.min(send_allowance);
                         send_allowance -= bytes.min(send_allowance);
@@ -57,7 +58,7 @@ fn bulk_does_not_wait_packet_by_packet_for_a_scarce_path_that_is_paced() {
         let scarce = if step % 6 == 0 { urllc() } else { full(urllc(), 6 - step % 6) };
         let paths = [slow, scarce];
         // What is under way on the bulk path is not waited for: this is the worst case.
-        match policy.place(&Item { now: milliseconds(step), ..data(1200) }, &paths) {
+        match policy.place(&Item { now: milliseconds(step), pending: ROOM, ..data(1200) }, &paths) {
             Placement::On { path: EMBB, bytes } => sent[0] += bytes,
             Placement::On { bytes, .. } => sent[1] += bytes,
             _ => {}
@@ -126,4 +127,34 @@ fn the_faster_a_path_the_more_of_bulk_follows_unasked() {
         Hvc::default().repeats(&data(1200), &PathView { send_allowance, rate: None, ..embb() })
     };
     assert_eq!([28_000, 29_000, 160_000, 384_000, ROOM].map(unknown), [0, 3, 4, 10, 15]);
+}
+
+#[test]
+fn frames_of_a_stream_that_runs_empty_between_them_never_become_bulk() {
+    // 6 kB each 40 ms over 20 Mbit/s and 10 ms of delay, beside 10 Mbit/s and 25 ms.
+    let link = |path: PathView, mbit, delay| {
+        let rtt = Rtt { smoothed: milliseconds(2 * delay), minimum: milliseconds(2 * delay), ..Rtt::ZERO };
+        let rate = Some(Bandwidth::from_mbit(mbit));
+        PathView { rate, delay: milliseconds(delay), rtt, window: 12_000, send_allowance: 12_000, ..path }
+    };
+    for (pending_after, shared) in [(0, false), (ROOM, true)] {
+        let mut policy = Hvc::default();
+        let mut elsewhere = 0;
+        for frame in 0..100 {
+            for part in 0..5 {
+                let ahead = 1200 * part as usize;
+                let near = PathView {
+                    backlog: ahead,
+                    send_allowance: 12_000 - ahead,
+                    in_flight: ahead,
+                    ..link(embb(), 20, 10)
+                };
+                let pending = 6_000 - ahead + pending_after;
+                let item = Item { now: milliseconds(40 * frame), pending, ..data(1200) };
+                let placement = policy.place(&item, &[near, link(urllc(), 10, 25)]);
+                elsewhere += usize::from(placement == on(URLLC, 1200));
+            }
+        }
+        assert_eq!(elsewhere > 0, shared, "{elsewhere} parts of 500");
+    }
 }
