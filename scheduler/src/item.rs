@@ -101,6 +101,22 @@ impl Default for Priority {
     }
 }
 
+/// The priority of a stream, and its order among streams of the same urgency.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct StreamPriority {
+    /// The priority that policies are shown.
+    pub priority: Priority,
+    /// The order among streams of one urgency: the greatest goes first; 0 by default. It is known to this end alone: RFC 9218 has
+    /// nothing like it.
+    pub order: i32,
+}
+
+impl From<Priority> for StreamPriority {
+    fn from(priority: Priority) -> Self {
+        Self { priority, order: 0 }
+    }
+}
+
 /// A piece of a stream that is of use to the receiving application only as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Message {

@@ -33,7 +33,7 @@ pub use ecf::Ecf;
 pub use expectation::{Arrival, Expectation};
 pub use flights::Flights;
 pub use hvc::{Amendment, Amendments, Duplicating, Hvc, NoPrice, NoVariant, Price, Variant};
-pub use item::{Content, History, Item, Message, Priority};
+pub use item::{Content, History, Item, Message, Priority, StreamPriority};
 pub use min_rtt::MinRtt;
 pub use observation::Observation;
 pub use path::{Hints, Metering, PathState, PathView, Rtt, Sharing};

@@ -1,7 +1,7 @@
 //! The receiving half of a stream.
 
 use crate::connection::Connection;
-use crate::{ReadError, ReadToEndError, StreamId};
+use crate::{ConnectionError, ReadError, ReadToEndError, StreamId};
 use bytes::{Bytes, BytesMut};
 use hvq_transport::connection::Connection as Core;
 use hvq_transport::stream::{MeteredHalf, ShortQueue, StreamMeter};
@@ -239,20 +239,59 @@ impl RecvStream {
     }
 
     /// Waits until the peer resets the stream (`Some` of its code) or it ends otherwise (`None`). Data that arrives
-    /// meanwhile is discarded.
+    /// meanwhile can be read later; the end of a stream is seen once no more than 64 KiB of it are unread, a reset at once.
+    /// Cancel-safe.
     ///
     /// # Errors
     /// The connection ended.
     pub async fn received_reset(&mut self) -> Result<Option<u64>, ReadError> {
+        poll_fn(|context| self.poll_received_reset(context)).await
+    }
+
+    fn poll_received_reset(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<u64>, ReadError>> {
         loop {
-            match self.read_chunk(CHUNK).await {
-                Ok(Some(_)) => {}
-                Ok(None) | Err(ReadError::Stopped) => return Ok(None),
-                Err(ReadError::Reset(code)) => return Ok(Some(code)),
-                Err(error) => return Err(error),
+            match (self.end, self.taken.back()) {
+                (Some(ReceiveEnd::Reset(code)), _) => return Poll::Ready(Ok(Some(code))),
+                (None, Some(Err(Refusal::Reset(code)))) => return Poll::Ready(Ok(Some(*code))),
+                (Some(_), _) | (None, Some(Ok(ReadOutcome::Finished) | Err(_))) => {
+                    return Poll::Ready(Ok(None));
+                }
+                _ => {}
+            }
+            match ready!(self.poll_ahead(context)) {
+                Ok(outcome) => self.taken.push_back(outcome),
+                Err(lost) => return Poll::Ready(Err(ReadError::ConnectionLost(lost))),
             }
         }
     }
+
+    /// Takes what comes next from the transport, or only looks for a reset once enough was taken for later reads. Data in any order
+    /// stays where it is, as does its offset.
+    fn poll_ahead(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Result<ReadOutcome, Refusal>, ConnectionError>> {
+        let held: usize = self.taken.iter_from(0).map(length).sum();
+        let most = if self.is_unordered { 0 } else { AHEAD.saturating_sub(held) };
+        let id = self.id;
+        self.connection.reference().command(|mut access| {
+            match access.core.as_deref_mut().map(|core| core.read(id, most)) {
+                Some(Ok(ReadOutcome::Data(data))) if data.is_empty() => {}
+                Some(Ok(ReadOutcome::Blocked)) | None => {}
+                Some(outcome) => return Poll::Ready(Ok(outcome)),
+            }
+            if let Err(lost) = access.open() {
+                return Poll::Ready(Err(lost));
+            }
+            access.slot.receivers.insert(id, context.waker().clone());
+            Poll::Pending
+        })
+    }
+}
+
+/// The bytes of data in `outcome`.
+fn length(outcome: &Result<ReadOutcome, Refusal>) -> usize {
+    if let Ok(ReadOutcome::Data(data)) = outcome { data.len() } else { 0 }
 }
 
 /// Asks the transport for what `read` finds in stream `id`; while that is nothing, `context` is woken once there may be more.

@@ -5,6 +5,7 @@ use crate::handle_state::SendEnd;
 use crate::{Priority, StreamId, WriteError};
 use bytes::Bytes;
 use hvq_transport::connection::Connection as Core;
+use hvq_transport::scheduler::StreamPriority;
 use hvq_transport::stream::{MeteredHalf, StreamMeter, WriteError as Refusal};
 use std::future::poll_fn;
 use std::io;
@@ -181,11 +182,12 @@ impl SendStream {
         self.command(|core| core.end_message(id, deadline))
     }
 
-    /// Sets the priority of what is sent on the stream (RFC 9218); 3, not incremental, by default.
-    pub fn set_priority(&self, priority: Priority) {
-        let id = self.id;
+    /// Sets the priority of what is sent on the stream (RFC 9218); 3, not incremental, by default. A
+    /// [`StreamPriority`] has the order among streams of one urgency, too.
+    pub fn set_priority(&self, priority: impl Into<StreamPriority>) {
+        let (id, priority) = (self.id, priority.into());
         self.connection.reference().command(|access| {
-            access.slot.sender(id).priority = priority;
+            access.slot.sender(id).priority = priority.priority;
             if let Some(core) = access.core {
                 core.set_priority(id, priority);
             }

@@ -211,6 +211,36 @@ async fn messages_and_priorities_are_accepted_and_do_not_change_the_bytes() {
 }
 
 #[tokio::test]
+async fn who_waits_for_a_reset_loses_nothing_that_arrives_meanwhile() {
+    let pair = Pair::new().await;
+    let data = pattern(40_000);
+    let mut send = within(pair.near.open_uni()).await.unwrap();
+    send.write_all(&data).await.unwrap();
+    let mut receive = within(pair.far.accept_uni()).await.unwrap();
+    let waiting = tokio::time::timeout(Duration::from_millis(50), receive.received_reset());
+    assert!(waiting.await.is_err(), "neither reset nor ended");
+    send.finish().unwrap();
+    assert_eq!(within(receive.received_reset()).await.unwrap(), None);
+    assert!(within(receive.read_to_end(1 << 20)).await.unwrap() == data);
+}
+
+#[tokio::test]
+async fn a_reset_is_seen_by_who_leaves_data_unread() {
+    let pair = Pair::new().await;
+    let mut send = within(pair.near.open_uni()).await.unwrap();
+    send.write_all(&pattern(300_000)).await.unwrap();
+    let mut receive = within(pair.far.accept_uni()).await.unwrap();
+    let waiting = tokio::time::timeout(Duration::from_millis(100), receive.received_reset());
+    assert!(waiting.await.is_err(), "not reset");
+    let reset = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        send.reset(9).unwrap();
+    };
+    let ((), seen) = within(async { tokio::join!(reset, receive.received_reset()) }).await;
+    assert_eq!(seen.unwrap(), Some(9));
+}
+
+#[tokio::test]
 async fn datagrams_arrive_both_ways_and_large_ones_are_refused() {
     let pair = Pair::new().await;
     let most = pair.near.max_datagram_size().unwrap();

@@ -130,7 +130,7 @@ impl RecvStream {
         StreamId(self.stream.id())
     }
 
-    /// Waits until the peer resets the stream (`Some` of its code), or it ends otherwise. What arrives meanwhile is dropped.
+    /// Waits until the peer resets the stream (`Some` of its code), or it ends otherwise. What arrives meanwhile can still be read.
     ///
     /// # Errors
     /// The connection ended.

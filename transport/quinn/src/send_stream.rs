@@ -2,6 +2,7 @@
 
 use crate::{ClosedStream, StoppedError, StreamId, VarInt, WriteError};
 use bytes::Bytes;
+use hvq::scheduler::StreamPriority;
 use hvq::{Ending, Priority};
 use std::future::{Future, poll_fn};
 use std::io;
@@ -105,15 +106,14 @@ impl SendStream {
         }
     }
 
-    /// The priority beside other streams, the higher the sooner. It is told as an urgency of RFC 9218: 0, the default, is
-    /// urgency 3, and 3 and more are urgency 0.
+    /// The priority beside other streams, the higher the sooner, whatever the numbers are. Schedulers are shown an urgency of RFC
+    /// 9218: 0, the default, is urgency 3, and 3 and more are urgency 0.
     ///
     /// # Errors
     /// None; quinn's method has some.
     pub fn set_priority(&self, priority: i32) -> Result<(), ClosedStream> {
         self.priority.store(priority, Ordering::Relaxed);
-        let urgency = u8::try_from(3_i32.saturating_sub(priority).clamp(0, 7)).unwrap_or(3);
-        self.stream.set_priority(Priority { urgency, ..Priority::DEFAULT });
+        self.stream.set_priority(stream_priority(priority));
         Ok(())
     }
 
@@ -169,5 +169,29 @@ impl AsyncWrite for SendStream {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+}
+
+/// The urgency of RFC 9218 of a stream of quinn's `priority`, and that as the order within the urgency, so that no two of them are
+/// taken for equal.
+fn stream_priority(priority: i32) -> StreamPriority {
+    let urgency = u8::try_from(3_i32.saturating_sub(priority).clamp(0, 7)).unwrap_or(3);
+    StreamPriority { priority: Priority { urgency, ..Priority::DEFAULT }, order: priority }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_higher_priority_goes_first() {
+        let priorities =
+            [i32::MAX, i32::MAX - 1, 255, 4, 3, 2, 1, 0, -1, -4, -5, -100, i32::MIN + 1, i32::MIN];
+        let places = priorities.map(|priority| {
+            let StreamPriority { priority, order } = stream_priority(priority);
+            (priority.urgency, !order)
+        });
+        assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
+        assert_eq!([3, 0, -4].map(|priority| stream_priority(priority).priority.urgency), [0, 3, 7]);
     }
 }

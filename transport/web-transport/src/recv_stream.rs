@@ -42,7 +42,7 @@ impl web_transport_trait::RecvStream for RecvStream {
         self.stream.stop(code.into());
     }
 
-    /// Waits for the end of the stream. What arrives until then is dropped.
+    /// Waits for the end of the stream. What arrives until then can still be read.
     async fn closed(&mut self) -> Result<(), Error> {
         match self.stream.received_reset().await? {
             Some(code) => Err(Error::Reset(code)),

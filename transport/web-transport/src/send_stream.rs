@@ -3,6 +3,7 @@
 use crate::Error;
 use bytes::Bytes;
 use hvq::Priority;
+use hvq::scheduler::StreamPriority;
 use std::time::Duration;
 
 /// The sending half of a stream. Dropping it before it is finished resets it with code 0, so that a part is not taken for the whole.
@@ -35,8 +36,9 @@ impl SendStream {
 
 /// The urgency of RFC 9218 of a stream with this order.
 ///
-/// Protocols rank their streams from the top: 255 is sent first, 254 after it. Those three that come first are told apart, the middle has the
-/// default of streams without an order, and what ranks below the middle gives way to it.
+/// Protocols rank their streams from the top: 255 is sent first, 254 after it. Policies tell those three apart that come first, the middle
+/// has the default of streams without an order, and what ranks below the middle gives way to it. Streams of one urgency are sent in their
+/// order all the same.
 fn urgency(order: u8) -> u8 {
     match order {
         253.. => 255 - order,
@@ -60,7 +62,8 @@ impl web_transport_trait::SendStream for SendStream {
     }
 
     fn set_priority(&mut self, order: u8) {
-        self.stream.set_priority(Priority { urgency: urgency(order), ..Priority::DEFAULT });
+        let priority = Priority { urgency: urgency(order), ..Priority::DEFAULT };
+        self.stream.set_priority(StreamPriority { priority, order: order.into() });
     }
 
     fn finish(&mut self) -> Result<(), Error> {

@@ -13,7 +13,7 @@ use crate::stream::{Direction, MeteredHalf, StreamId, StreamLimits, StreamMeter}
 use crate::time::Instant;
 use crate::wire::frame::Status;
 use bytes::Bytes;
-use hvq_scheduler::{Hints, Priority};
+use hvq_scheduler::{Hints, Priority, StreamPriority};
 
 /// The reason for which a path cannot be opened now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -173,8 +173,9 @@ impl Connection {
         self.streams.meter(id, half, meter, header)
     }
 
-    /// Sets the priority of what this endpoint sends on a stream (RFC 9218).
-    pub fn set_priority(&mut self, id: StreamId, priority: Priority) {
+    /// Sets the priority of what this endpoint sends on a stream (RFC 9218), with its order among streams of one urgency if that
+    /// is a [`StreamPriority`].
+    pub fn set_priority(&mut self, id: StreamId, priority: impl Into<StreamPriority>) {
         self.streams.set_priority(id, priority);
     }
 

@@ -3,12 +3,14 @@
 use super::sorted_queue::SortedQueue;
 use crate::wire::stream_id::StreamId;
 
-/// The place of a stream in the order: urgency first; then streams that are not incremental, in the order of their
-/// IDs; then incremental ones, each behind all others once it had its turn.
+/// The place of a stream in the order: urgency first; then the order that the application gave; then streams that are not
+/// incremental, in the order of their IDs; then incremental ones, each behind all others once it had its turn.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SendOrder {
     /// 0 to 7, smaller is more urgent (RFC 9218 §4.1).
     pub urgency: u8,
+    /// The complement of the application's order: the smallest is first.
+    pub rank: i32,
     /// 0 for a stream that is not incremental, else when it last had its turn.
     pub turn: u64,
     /// The stream.
@@ -101,7 +103,7 @@ mod tests {
     use super::*;
 
     fn key(urgency: u8, turn: u64, id: u64) -> SendOrder {
-        SendOrder { urgency, turn, id: StreamId(id) }
+        SendOrder { urgency, rank: 0, turn, id: StreamId(id) }
     }
 
     #[test]

@@ -188,7 +188,11 @@ impl ReceiveHalf {
         self.final_size = Some(final_size);
         match self.aborted() {
             Some(Abort::Stopped(_)) => self.advance(ReceiveEvent::Stopped),
-            _ => self.abort = Some(Box::new(Abort::Reset(code))),
+            _ => {
+                self.abort = Some(Box::new(Abort::Reset(code)));
+                // Who leaves data unread may wait for the reset all the same.
+                self.interest = Interest::Waiting;
+            }
         }
         Ok(Arrived { received, discarded: self.discard(), outgrown: false })
     }

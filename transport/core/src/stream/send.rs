@@ -88,6 +88,8 @@ pub struct SendHalf {
     pub interest: Interest,
     /// RFC 9218 urgency and incremental.
     pub priority: Priority,
+    /// The order among streams of its urgency: the greatest is first.
+    pub order: i32,
     /// The turn that it last had among incremental streams.
     pub turn: u64,
     /// Its entry in the agenda.
@@ -112,6 +114,7 @@ impl SendHalf {
             blocked_at: None,
             interest: Interest::Told,
             priority: Priority::default(),
+            order: 0,
             turn,
             listed: None,
             arrival: Instant::ZERO,

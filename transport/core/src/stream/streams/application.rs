@@ -8,7 +8,7 @@ use crate::stream::send::{Reset, ResetBy, SendHalf};
 use crate::time::Instant;
 use crate::wire::stream_id::{Direction, StreamId};
 use bytes::Bytes;
-use hvq_scheduler::Priority;
+use hvq_scheduler::{Priority, StreamPriority};
 
 /// The reason for which nothing was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -237,9 +237,11 @@ impl Streams {
     }
 
     /// Sets the priority of what is sent on a stream; an urgency above 7 counts as 7. Ignored for streams that are gone.
-    pub fn set_priority(&mut self, id: StreamId, priority: Priority) {
+    pub fn set_priority(&mut self, id: StreamId, priority: impl Into<StreamPriority>) {
+        let StreamPriority { priority, order } = priority.into();
         if let Some(send) = self.send_half(id) {
             send.priority = Priority { urgency: priority.urgency.min(7), ..priority };
+            send.order = order;
             self.relist(id);
         }
     }

@@ -11,7 +11,8 @@ pub enum StreamEvent {
         /// Its direction.
         direction: Direction,
     },
-    /// Data, the end or a reset is there: read until that blocks. Comes again only after a read that blocked.
+    /// Data, the end or a reset is there: read until that blocks. Comes again only after a read that blocked, or with a
+    /// reset.
     Readable(StreamId),
     /// There is room again after a write that blocked.
     Writable(StreamId),

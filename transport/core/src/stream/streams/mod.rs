@@ -277,7 +277,7 @@ impl Streams {
         let Some(send) = self.map.get_mut(id).and_then(|stream| stream.send.as_mut()) else { return };
         let need = send.need();
         let turn = if send.priority.incremental { send.turn } else { 0 };
-        let key = SendOrder { urgency: send.priority.urgency, turn, id };
+        let key = SendOrder { urgency: send.priority.urgency, rank: !send.order, turn, id };
         self.agenda.relist(&mut send.listed, need.map(|need| (key, need)));
         if send.report_block().is_some() {
             self.control.insert(Control::StreamDataBlocked(id));

@@ -135,7 +135,8 @@ impl Streams {
     /// Tells those that wait for room that they share, in the order of urgency, as far as there is any.
     pub fn wake_starved(&mut self) {
         let mut starved = std::mem::take(&mut self.writers.starved);
-        starved.sort_by_key(|id| (self.priority(*id).urgency, *id));
+        let send = |id: &StreamId| self.map.get(*id).and_then(|stream| stream.send.as_ref());
+        starved.sort_by_key(|id| (send(id).map(|send| (send.priority.urgency, !send.order)), *id));
         let mut left = usize::MAX;
         starved.retain(|id| {
             let Some(send) = self.map.get(*id).and_then(|stream| stream.send.as_ref()) else { return false };

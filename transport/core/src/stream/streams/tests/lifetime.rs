@@ -143,6 +143,19 @@ fn a_reset_is_told_after_which_the_stream_is_gone() {
 }
 
 #[test]
+fn a_reset_is_told_to_who_leaves_data_unread() {
+    let (mut client, mut server) = pair(limits());
+    let id = client.open(UNI).expect("within the limit");
+    client.write(id, &[0; 100]).expect("room");
+    flush(&mut client, &mut server);
+    server.accept(UNI);
+    assert!(events(&mut server).contains(&StreamEvent::Readable(id)));
+    client.reset(id, 5, 0).expect("open");
+    flush(&mut client, &mut server);
+    assert_eq!(events(&mut server), [StreamEvent::Readable(id)]);
+}
+
+#[test]
 fn late_frames_for_a_stream_that_is_gone_are_ignored() {
     let (mut client, mut server) = pair(limits());
     let id = client.open(BIDI).expect("within the limit");

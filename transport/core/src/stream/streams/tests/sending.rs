@@ -3,7 +3,7 @@
 use super::*;
 use crate::memory::Allowance;
 use crate::wire::frame::{ResetStream, StopSending};
-use hvq_scheduler::Message;
+use hvq_scheduler::{Message, StreamPriority};
 
 fn roomy() -> StreamLimits {
     StreamLimits {
@@ -78,6 +78,18 @@ fn a_priority_can_change_on_the_way() {
     client.set_priority(first, Priority { urgency: 200, incremental: false });
     assert_eq!(client.priority(first).urgency, 7);
     assert_eq!(order(&mut client, 99), [1, 0, 0]);
+}
+
+#[test]
+fn streams_of_one_urgency_go_in_the_order_that_the_application_gave() {
+    let mut client = endpoint(Role::Client, roomy());
+    for order in [0, i32::MIN, 7, i32::MAX, 8] {
+        let id = open_with(&mut client, 100, 0, false);
+        let priority = Priority { urgency: 0, incremental: false };
+        client.set_priority(id, StreamPriority { priority, order });
+    }
+    open_with(&mut client, 100, 1, false);
+    assert_eq!(order(&mut client, 99), [3, 4, 2, 0, 1, 5]);
 }
 
 #[test]
