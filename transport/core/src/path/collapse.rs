@@ -79,7 +79,7 @@ impl Path {
     /// The rate at which a path delivers whose delivery has collapsed; `None` of any other.
     ///
     /// The oldest of several packets is overdue by what its queue should have taken when it left, and less than a quarter of
-    /// the rate arrived of late. Where nothing arrives at all the path is [silent](crate::path::liveness) before long.
+    /// the rate that the path was seen to carry arrived of late. Where nothing arrives at all the path is [silent](crate::path::liveness) before long.
     pub fn collapsed_rate(&self, now: Instant) -> Option<Bandwidth> {
         if self.sent.ack_eliciting_in_flight() < SEVERAL || self.liveness.is_silent() {
             return None;
@@ -91,7 +91,10 @@ impl Path {
         }
         let usual = self.route.rate.estimate()?;
         let recent = self.route.rate.recent(oldest, now);
-        if recent.at_most.bits_per_second().saturating_mul(SHARE) >= usual.bits_per_second() {
+        // An application that sends little shows little of what the path carries.
+        let carried =
+            self.route.rate.capacity().max(self.route.rate.shown_by_handshake()).max(Some(usual))?;
+        if recent.at_most.bits_per_second().saturating_mul(SHARE) >= carried.bits_per_second() {
             return None;
         }
         let is_overdue = || {
