@@ -19,16 +19,15 @@ pub(super) struct StreamBursts {
 struct Burst {
     stream: u64,
     bytes: usize,
-    last: Duration,
-    /// The longest pause that does not end it.
-    patience: Duration,
+    /// The last time at which more of the stream goes on with it.
+    until: Duration,
 }
 
 impl Burst {
-    const NONE: Self = Self { stream: 0, bytes: 0, last: Duration::ZERO, patience: Duration::ZERO };
+    const NONE: Self = Self { stream: 0, bytes: 0, until: Duration::ZERO };
 
     fn continues(&self, stream: u64, now: Duration) -> bool {
-        self.stream == stream && now.saturating_sub(self.last) <= self.patience
+        self.stream == stream && now <= self.until
     }
 }
 
@@ -59,7 +58,7 @@ impl StreamBursts {
         let burst = &mut self.slots[slot(stream)];
         let before = if burst.continues(stream, now) { burst.bytes } else { 0 };
         let patience = if left == 0 { Duration::ZERO } else { BURST_PAUSE };
-        *burst = Burst { stream, bytes: before.saturating_add(bytes), last: now, patience };
+        *burst = Burst { stream, bytes: before.saturating_add(bytes), until: now + patience };
     }
 
     /// Returns the bytes that `stream` has placed in its present run.
