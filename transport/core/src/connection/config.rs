@@ -187,10 +187,14 @@ impl TransportConfig {
         let spin = Spin::draw(self.spin_bit, rng);
         path.sent.begin_at_random(rng);
         let dscp = self.dscp_for(path.route.tuple.local);
-        // A server is behind no NAT that would forget its client's address and show it.
-        let limit = self.path_keep_alive_limit.filter(|_| role == Role::Client);
-        let keep_alive = KeepAlive::new(self.path_keep_alive, limit);
+        let keep_alive = self.keep_alive_of(self.path_keep_alive, role);
         path.configure(PathSettings { spin, keep_alive, dscp }, now);
+    }
+
+    /// The keep-alive of a path with PINGs after each `period`, or after more where a client may learn what its NATs bear. A server is
+    /// behind no NAT that would forget its client's address and show it.
+    pub(crate) fn keep_alive_of(&self, period: Option<Duration>, role: Role) -> KeepAlive {
+        KeepAlive::new(period, self.path_keep_alive_limit.filter(|_| role == Role::Client))
     }
 
     /// The codepoint of paths from `local`.

@@ -15,18 +15,23 @@ const PRECISION: u32 = 8;
 const LEAST: u32 = 2;
 
 /// The silence of a path after which a PING is sent on it.
-#[derive(Clone, Debug, Default)]
-pub struct KeepAlive {
+#[derive(Clone, Debug)]
+pub enum KeepAlive {
     /// The silence that the application asked for; `None` for no PINGs.
-    period: Option<Duration>,
-    /// The longest silence that is tried, if longer ones are.
-    limit: Option<Duration>,
-    search: Option<Box<Search>>,
+    Fixed(Option<Duration>),
+    /// A silence that is learned.
+    Learned(Box<Search>),
+}
+
+impl Default for KeepAlive {
+    fn default() -> Self {
+        Self::Fixed(None)
+    }
 }
 
 /// The knowledge of how long NATs remember a silent path.
 #[derive(Clone, Debug)]
-struct Search {
+pub struct Search {
     /// The silence to begin with.
     first: Duration,
     /// The longest silence that is tried.
@@ -42,27 +47,23 @@ struct Search {
 impl KeepAlive {
     /// A PING after each `period`, if any; with `limit` after as much more as the path is seen to bear, up to that.
     pub fn new(period: Option<Duration>, limit: Option<Duration>) -> Self {
-        let search = period.zip(limit).filter(|(period, limit)| period < limit);
-        let search = search.map(|(first, limit)| Box::new(Search::new(first, limit)));
-        Self { period, limit, search }
-    }
-
-    /// A PING after each `period`, if any; the limit stays as it is.
-    pub fn set_period(&mut self, period: Option<Duration>) {
-        *self = Self::new(period, self.limit);
+        match period.zip(limit).filter(|(period, limit)| period < limit) {
+            Some((first, limit)) => Self::Learned(Box::new(Search::new(first, limit))),
+            None => Self::Fixed(period),
+        }
     }
 
     /// The silence after which a PING is due; `None` if none is ever.
     pub fn silence(&self) -> Option<Duration> {
-        match &self.search {
-            Some(search) => Some(search.next()),
-            None => self.period,
+        match self {
+            Self::Learned(search) => Some(search.next()),
+            Self::Fixed(period) => *period,
         }
     }
 
     /// A silence of the path ends with a packet of this end that the peer has to answer.
     pub fn on_sent_after(&mut self, silence: Duration) {
-        if let Some(search) = &mut self.search
+        if let Self::Learned(search) = self
             && silence > search.least()
         {
             search.ended = Some(silence);
@@ -71,14 +72,14 @@ impl KeepAlive {
 
     /// A silence of the path ends with a packet of the peer, which came through.
     pub fn on_heard_after(&mut self, silence: Duration) {
-        if let Some(search) = &mut self.search {
+        if let Self::Learned(search) = self {
             search.bear(silence);
         }
     }
 
     /// The peer challenges the path: if that follows a silence, the path was forgotten meanwhile.
     pub fn on_challenge(&mut self) {
-        if let Some(search) = &mut self.search
+        if let Self::Learned(search) = self
             && let Some(silence) = search.ended.take()
         {
             search.lose(silence);
@@ -87,7 +88,7 @@ impl KeepAlive {
 
     /// Everything that was sent was answered, and silence began again: had the last one been too long, this end would know.
     pub fn on_answered(&mut self) {
-        if let Some(search) = &mut self.search
+        if let Self::Learned(search) = self
             && let Some(silence) = search.ended.take()
         {
             search.bear(silence);
@@ -96,14 +97,14 @@ impl KeepAlive {
 
     /// The peer does not answer: whatever it does next says nothing about the silence before.
     pub fn on_unanswered(&mut self) {
-        if let Some(search) = &mut self.search {
+        if let Self::Learned(search) = self {
             search.ended = None;
         }
     }
 
     /// The path leads over other addresses, and perhaps over other NATs.
     pub fn on_moved(&mut self) {
-        if let Some(search) = &mut self.search {
+        if let Self::Learned(search) = self {
             **search = Search::new(search.first, search.limit);
         }
     }

@@ -542,9 +542,9 @@ impl Path {
         self.active_at = now;
     }
 
-    /// Sets the silence after which a PING keeps the path warm, if any.
-    pub fn set_keep_alive(&mut self, period: Option<Duration>) {
-        self.keep_alive.set_period(period);
+    /// Sets the silence after which a PING keeps the path warm.
+    pub fn set_keep_alive(&mut self, keep_alive: KeepAlive) {
+        self.keep_alive = keep_alive;
     }
 
     /// Sets the Differentiated Services codepoint of packets.

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 impl Connection {
     /// Has a PING sent on path `id` after each `period` in which nothing arrives there and nothing is sent that the peer
-    /// must acknowledge; `None` lets it fall silent.
+    /// must acknowledge; `None` lets it fall silent. Longer silences are tried up to
+    /// [`path_keep_alive_limit`](crate::connection::TransportConfig::set_path_keep_alive_limit), if that is set.
     pub fn set_path_keep_alive(
         &mut self,
         id: PathId,
         period: Option<Duration>,
     ) -> Result<(), PathCommandError> {
         let path = self.paths.get_mut(id).ok_or(PathCommandError::UnknownPath)?;
-        path.set_keep_alive(period);
+        path.set_keep_alive(self.config.keep_alive_of(period, self.role));
         Ok(())
     }
 

@@ -174,7 +174,7 @@ fn packets_older_than_an_acknowledged_one_do_not_ask() {
 fn a_path_is_kept_warm_after_its_period_while_nothing_is_in_flight() {
     let mut path = path();
     assert_eq!(path.keep_alive_at(MOST), None);
-    path.set_keep_alive(Some(milliseconds(500)));
+    path.set_keep_alive(KeepAlive::new(Some(milliseconds(500)), None));
     path.on_heard(at(30));
     assert_eq!(path.keep_alive_at(MOST), Some(at(530)));
     assert_eq!(path.keep_alive_at(milliseconds(100)), Some(at(130)), "no connection ends for it");
