@@ -452,8 +452,10 @@ fn poll_stream(
     seen: &mut Seen,
     context: &mut Context<'_>,
 ) -> Poll<Result<Option<Heading>, Violation>> {
+    // Data of sessions is left to them. Where there are none, a stream is read in as few parts as it came.
+    let most = |uni: &Uni| if shared.web_transport().is_some() { uni.most() } else { usize::MAX };
     loop {
-        match stream.poll_read_chunk(context, uni.most()) {
+        match stream.poll_read_chunk(context, most(uni)) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(Some(chunk))) => uni.take(&chunk, seen, &mut shared.compression().tables)?,
             Poll::Ready(Err(ReadError::ConnectionLost(_))) => return Poll::Ready(Ok(None)),
