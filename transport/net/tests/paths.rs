@@ -45,10 +45,13 @@ async fn two_paths_carry_a_transfer_and_one_is_enough_for_the_rest() {
     assert_eq!(paths.iter().map(|path| path.id).collect::<Vec<_>>(), [PathId(0), second]);
     assert_eq!((paths[1].name.as_deref(), paths[1].state), (Some("second"), PathState::Validated));
     assert_eq!(paths[1].stats.tuple.local.ip(), std::net::IpAddr::from([127, 0, 0, 2]));
-    transfer(&pair, &pattern(3_000_000), async {}).await;
-    for path in [PathId(0), second] {
-        assert!(sent(&pair.far, path) > 30_000, "{path}: {}", sent(&pair.far, path));
-    }
+    // However quick one of them is, the other gets its part before long.
+    within(async {
+        while [PathId(0), second].iter().any(|path| sent(&pair.far, *path) <= 30_000) {
+            transfer(&pair, &pattern(1_000_000), async {}).await;
+        }
+    })
+    .await;
     let mut events = pair.far.path_events();
     let abandon = async {
         tokio::time::sleep(Duration::from_millis(5)).await;
