@@ -14,6 +14,9 @@ use std::time::Duration;
 const SHARE: u64 = 4;
 /// Fewer packets in flight than this are no queue: the peer may hold their acknowledgement back.
 const SEVERAL: usize = 4;
+/// Fewer bytes in flight than this, of an application that has no more to send, are a trickle: less than an initial window (RFC
+/// 9002 §7.2).
+const TRICKLE: usize = 12_000;
 /// The time by which the oldest packet is late at least, beyond a quarter of what it should have taken: acknowledgements are
 /// delayed by as much (RFC 9000 §13.2.1).
 const LEAST_MARGIN: Duration = Duration::from_millis(25);
@@ -79,7 +82,8 @@ impl Path {
     /// The rate at which a path delivers whose delivery has collapsed; `None` of any other.
     ///
     /// The oldest of several packets is overdue by what its queue should have taken when it left, and less than a quarter of
-    /// the rate that the path was seen to carry arrived of late. Where nothing arrives at all the path is [silent](crate::path::liveness) before long.
+    /// its rate arrived of late: of what it delivered before, or of what its bursts showed where the application sent a trickle.
+    /// Where nothing arrives at all the path is [silent](crate::path::liveness) before long.
     pub fn collapsed_rate(&self, now: Instant) -> Option<Bandwidth> {
         if self.sent.ack_eliciting_in_flight() < SEVERAL || self.liveness.is_silent() {
             return None;
@@ -92,8 +96,10 @@ impl Path {
         let usual = self.route.rate.estimate()?;
         let recent = self.route.rate.recent(oldest, now);
         // An application that sends little shows little of what the path carries.
-        let carried =
-            self.route.rate.capacity().max(self.route.rate.shown_by_handshake()).max(Some(usual))?;
+        let carried = match oldest.delivery.app_limited && self.sent.in_flight() < TRICKLE {
+            true => self.route.rate.capacity().max(self.route.rate.shown_by_handshake()).max(Some(usual))?,
+            false => usual,
+        };
         if recent.at_most.bits_per_second().saturating_mul(SHARE) >= carried.bits_per_second() {
             return None;
         }
