@@ -67,7 +67,9 @@ struct Attached {
 
 /// The meters of a connection's streams, which most connections have none of.
 #[derive(Debug, Default)]
-pub(super) struct Meters(BTreeMap<(StreamId, MeteredHalf), Attached>);
+pub(super) struct Meters(Option<Box<Table>>);
+
+type Table = BTreeMap<(StreamId, MeteredHalf), Attached>;
 
 impl Meters {
     /// Attaches `meter` to a half of which so many bytes have passed, and were consumed; the first `header` do not count.
@@ -81,7 +83,7 @@ impl Meters {
         meter.pass(passed.saturating_sub(header));
         meter.consume(consumed.saturating_sub(header));
         let header = header.saturating_sub(passed);
-        self.0.insert(of, Attached { meter: meter.clone(), header });
+        self.0.get_or_insert_default().insert(of, Attached { meter: meter.clone(), header });
     }
 
     #[inline]
@@ -95,8 +97,8 @@ impl Meters {
     }
 
     fn on_passed(&mut self, of: (StreamId, MeteredHalf), bytes: u64) {
-        if !self.0.is_empty()
-            && let Some(Attached { meter, header }) = self.0.get_mut(&of)
+        if let Some(table) = &mut self.0
+            && let Some(Attached { meter, header }) = table.get_mut(&of)
         {
             let skipped = bytes.min(*header);
             *header -= skipped;
@@ -106,8 +108,8 @@ impl Meters {
 
     #[inline]
     pub(super) fn on_consumed(&self, id: StreamId, bytes: u64) {
-        if !self.0.is_empty()
-            && let Some(Attached { meter, .. }) = self.0.get(&(id, MeteredHalf::Receive))
+        if let Some(table) = &self.0
+            && let Some(Attached { meter, .. }) = table.get(&(id, MeteredHalf::Receive))
         {
             meter.consume(bytes);
         }
@@ -115,9 +117,9 @@ impl Meters {
 
     /// The stream is gone.
     pub(super) fn detach(&mut self, id: StreamId) {
-        if !self.0.is_empty() {
-            self.0.remove(&(id, MeteredHalf::Receive));
-            self.0.remove(&(id, MeteredHalf::Send));
+        if let Some(table) = &mut self.0 {
+            table.remove(&(id, MeteredHalf::Receive));
+            table.remove(&(id, MeteredHalf::Send));
         }
     }
 }

@@ -109,7 +109,7 @@ pub(super) enum Kind {
     /// QPACK decoder stream: it speaks of the table that this end's encoder fills.
     Decoder,
     /// A stream of a WebTransport session, whose ID follows behind so many bytes (draft-ietf-webtrans-http3 §4.3).
-    Session(usize),
+    Session(u8),
     /// Something that is not known, which is not read.
     Unknown,
 }
@@ -143,7 +143,7 @@ impl Uni {
         let Some(Kind::Session(behind)) = self.kind else { return None };
         let (session, length) = varint::get(&self.buffer)?;
         self.buffer.advance(length);
-        let header = (behind + length) as u64;
+        let header = u64::from(behind) + length as u64;
         Some(Heading { session, header, begun: self.buffer.split().freeze() })
     }
 
@@ -174,7 +174,8 @@ impl Uni {
             self.buffer.advance(length);
             self.kind = Some(kind(number, seen)?);
             if let Some(Kind::Session(header)) = &mut self.kind {
-                *header = length;
+                // A variable-length integer has eight bytes at most (RFC 9000 §16).
+                *header = u8::try_from(length).unwrap_or(u8::MAX);
             }
         }
         loop {
