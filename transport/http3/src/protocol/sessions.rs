@@ -315,7 +315,7 @@ pub fn beginning(bytes: &[u8]) -> Option<Beginning> {
     Some(Beginning::Session(session, first + second))
 }
 
-/// Bytes that are missing at least before [`beginning`] can tell. No more are read: how a stream of a session ends is for the session
+/// Returns the bytes that are missing at least before [`beginning`] can tell. No more are read: how a stream of a session ends is for the session
 /// to see.
 fn wanted(bytes: &[u8]) -> usize {
     match varint::get(bytes) {

@@ -177,7 +177,7 @@ impl Shared {
         self.client.as_ref().map(|client| &client.departure)
     }
 
-    /// Those who wait for the peer's SETTINGS: clients, and servers that take WebTransport sessions.
+    /// The waiters for the peer's SETTINGS: clients, and servers that take WebTransport sessions.
     fn heard(&self) -> Option<&Notify> {
         let of_server = self.web_transport().map(WebTransport::heard);
         self.client.as_ref().map(|client| &client.heard).or(of_server)

@@ -214,7 +214,7 @@ fn violated(FlowViolation(reason): FlowViolation) -> (SessionEnd, LastWord) {
     (SessionEnd::Broken(reason), LastWord::Reset(Code::WT_FLOW_CONTROL_ERROR))
 }
 
-/// Ready with capsules that the peer is to get; never if flow control is not in force.
+/// Waits for capsules that the peer is to get: for ever if flow control is not in force.
 async fn review(state: &SessionState) -> Result<Bytes, FlowViolation> {
     let Some(flow) = &state.flow else { return std::future::pending().await };
     loop {

@@ -70,7 +70,7 @@ settings! { TransportConfig:
     set_keep_alive(keep_alive: Option<Duration>);
 
     /// The silence of a path after which a PING is sent on it, above zero; `None` sends none. A backup path that is kept warm is
-    /// found out when it dies, and its NAT binding lives on.
+    /// found out when it dies, and its NAT binding lives on. The PING comes after half of the idle timeout of either end at the latest.
     /// [`Connection::set_path_keep_alive`](crate::connection::Connection::set_path_keep_alive) changes it for one path.
     /// Default: `None`.
     set_path_keep_alive(path_keep_alive: Option<Duration>);
