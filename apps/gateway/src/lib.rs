@@ -53,6 +53,7 @@ mod acceptor;
 mod access;
 mod admin;
 mod clients;
+mod compression;
 pub mod configuration;
 #[cfg_attr(not(target_os = "linux"), path = "connect_ip_elsewhere.rs")]
 mod connect_ip;
@@ -82,6 +83,7 @@ mod websocket;
 
 pub use acceptor::AcceptorError;
 pub use clients::Clients;
+pub use compression::ContentCoding;
 pub use configuration::{Config, ConfigError, Overrides};
 pub use gateway::{Gateway, Pulse, StartError, check};
 pub use health::Broken;

@@ -1,6 +1,7 @@
 //! The virtual hosts of a gateway, and everything else that a new configuration replaces while it runs.
 
 use crate::clients::Clients;
+use crate::compression::Compression;
 use crate::configuration::{Config, HostConfig, Limits, OriginUrl, Pattern, Serves, Timeouts};
 use crate::content::Files;
 use crate::destination_policy::{Destination, DestinationPolicy};
@@ -121,11 +122,11 @@ fn host(config: &HostConfig, timeouts: Timeouts) -> Result<VirtualHost, String> 
                 .map_err(|error| format!("{}: {error}", folder.display()))?;
             Route::Files(Arc::new(files.with_dot_files(*dot_files)))
         }
-        Serves::Origin { urls, health, ca, host_header, underscores } => {
+        Serves::Origin { urls, health, ca, host_header, underscores, compress } => {
             let habits = Habits { host_header: *host_header, underscores: *underscores };
             let origin = |url: &OriginUrl| Origin::new(url.clone(), ca.as_deref(), habits, timeouts.connect);
             let origins = urls.iter().map(origin).collect::<Result<_, _>>()?;
-            Route::Origin(Arc::new(Origins::new(origins, health.clone())))
+            Route::Origin(Arc::new(Origins::new(origins, health.clone(), Compression::new(compress.clone()))))
         }
     };
     Ok(VirtualHost { names: config.names.clone(), route })

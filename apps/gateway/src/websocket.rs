@@ -116,7 +116,7 @@ pub(crate) async fn serve(mut active: Box<ActiveRequest>, origins: Arc<Origins>,
             active.peer.gateway.metrics.origin_failed("no_websocket");
             active.refuse(StatusCode::BAD_GATEWAY, "the origin did not open a WebSocket", None).await;
         }
-        _ => back(&mut active, response).await,
+        _ => back(&mut active, response, None).await,
     }
 }
 

@@ -205,6 +205,7 @@ impl GatewayArguments {
             ca: None,
             host_header: HostHeader::Client,
             underscores: Underscores::Drop,
+            compress: Vec::new(),
         });
         Overrides {
             listen: self.listen.clone(),

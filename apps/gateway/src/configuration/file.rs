@@ -3,6 +3,7 @@
 use super::quic_lb::{First, Hex, Key};
 use super::values::{Positive, Size, Text, Time};
 use super::{ConfigError, Format, OriginUrl, Pattern, TlsVersion};
+use crate::compression::ContentCoding;
 use crate::destination_policy::Destination;
 use hvq::ChannelOptions;
 use hvq::congestion::Algorithm;
@@ -125,6 +126,7 @@ pub(super) struct Host {
     pub(super) host_header: HostHeader,
     pub(super) underscores: Option<Spanned<Underscores>>,
     pub(super) dot_files: Option<Spanned<bool>>,
+    pub(super) compress: Option<Spanned<Vec<ContentCoding>>>,
 }
 
 /// The health of the origins of a host.

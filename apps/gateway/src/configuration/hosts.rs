@@ -60,6 +60,11 @@ fn origins(source: &SourceText, host: &Host, urls: Vec<OriginUrl>) -> Result<Ser
     if let Some(dot_files) = &host.dot_files {
         return Err(source.wrong(dot_files, "only a host with files has files with dots"));
     }
+    let compress = host.compress.as_ref().map(|said| (said, said.get_ref().clone()));
+    if let Some((said, codings)) = &compress {
+        distinct("coding", codings.iter().map(|coding| coding.name()))
+            .map_err(|error| source.wrong(said, error.to_string()))?;
+    }
     let ca = host.ca.as_ref().map(|ca| authorities(source, ca)).transpose()?;
     let health = host.health.as_ref().map(|table| health(source, table.get_ref())).transpose()?;
     Ok(Serves::Origin {
@@ -68,6 +73,7 @@ fn origins(source: &SourceText, host: &Host, urls: Vec<OriginUrl>) -> Result<Ser
         ca,
         host_header: host.host_header,
         underscores: host.underscores.as_ref().map(|said| *said.get_ref()).unwrap_or_default(),
+        compress: compress.map(|(_, codings)| codings).unwrap_or_default(),
     })
 }
 
@@ -77,6 +83,9 @@ fn files(source: &SourceText, host: &Host, folder: &Spanned<PathBuf>) -> Result<
     }
     if let Some(underscores) = &host.underscores {
         return Err(source.wrong(underscores, "only an origin gets fields"));
+    }
+    if let Some(compress) = &host.compress {
+        return Err(source.wrong(compress, "only responses of origins are compressed"));
     }
     if let Some(health) = &host.health {
         return Err(source.wrong(health, "only origins have a health"));

@@ -21,6 +21,7 @@ pub use quic_lb::{Hex, QuicLbOverrides};
 pub use values::{Size, Time};
 
 use crate::clients::Clients;
+use crate::compression::ContentCoding;
 use crate::content::{DotFiles, Files};
 use crate::destination_policy::{Destination, DestinationPolicy};
 use crate::keys::TakeOver;
@@ -289,6 +290,9 @@ pub enum Serves {
         host_header: HostHeader,
         /// Tells whether it gets fields whose names have underscores.
         underscores: Underscores,
+        /// The codings by which their responses are compressed for clients that ask for it, the best first; nothing is compressed if there
+        /// are none.
+        compress: Vec<ContentCoding>,
     },
     /// The files of a folder.
     Files {

@@ -311,8 +311,13 @@ fn several_origins_share_a_host_and_have_a_health() {
     };
     assert_eq!((urls.len(), health), (3, &said));
     let config = place.load(&host(three)).unwrap();
-    let Serves::Origin { health, .. } = &config.hosts[0].serves else { panic!("there are origins") };
-    assert_eq!(*health, HealthConfig::default());
+    let Serves::Origin { health, compress, .. } = &config.hosts[0].serves else {
+        panic!("there are origins")
+    };
+    assert_eq!((health, compress), (&HealthConfig::default(), &Vec::new()));
+    let config = place.load(&host(&format!("{three}\ncompress = ['zstd', 'gzip']"))).unwrap();
+    let Serves::Origin { compress, .. } = &config.hosts[0].serves else { panic!("there are origins") };
+    assert_eq!(*compress, [ContentCoding::Zstd, ContentCoding::Gzip]);
     for (text, line, field, part) in [
         ("origins = []", 5, "origins", "no origin in the list"),
         ("origins = ['http://a', 'http://a']", 5, "origins", "http://a stands there twice"),
@@ -327,6 +332,9 @@ fn several_origins_share_a_host_and_have_a_health() {
         ("origins = ['http://a']\n[host.health]\ninterval = '1s'", 7, "interval", "nothing is checked"),
         ("origins = ['http://a']\n[host.health]\nrest = '0s'", 7, "rest", "not above zero"),
         ("files = 'DIR'\n[host.health]\nmost = 1", 6, "health", "only origins have a health"),
+        ("files = 'DIR'\ncompress = ['br']", 6, "compress", "only responses of origins"),
+        ("origins = ['http://a']\ncompress = ['br', 'gzip', 'br']", 6, "compress", "br stands there twice"),
+        ("origins = ['http://a']\ncompress = ['deflate']", 6, "compress", "unknown variant"),
     ] {
         let (at, of, problem) = place.wrong(&host(text));
         assert!(at == line && of.ends_with(field) && problem.contains(part), "{text}: {at} {of} {problem}");

@@ -2,6 +2,7 @@
 
 use super::standing::Standing;
 use super::{Failure, Head, Origin};
+use crate::compression::Compression;
 use crate::configuration::{HealthConfig, Underscores};
 use crate::request::Upload;
 use http::header::USER_AGENT;
@@ -20,6 +21,7 @@ const MOST_ATTEMPTS: usize = 3;
 pub(crate) struct Origins {
     members: Vec<Arc<Member>>,
     health: HealthConfig,
+    compression: Arc<Compression>,
     /// The place at which the search for the next one begins, so that equals take turns.
     turn: AtomicUsize,
     checks: Mutex<JoinSet<()>>,
@@ -67,7 +69,7 @@ pub(crate) struct OriginState {
 
 impl Origins {
     /// Makes the origins of a host, of which there is at least one.
-    pub(crate) fn new(origins: Vec<Origin>, health: HealthConfig) -> Self {
+    pub(crate) fn new(origins: Vec<Origin>, health: HealthConfig, compression: Compression) -> Self {
         let member = |origin| Member {
             origin,
             load: AtomicUsize::new(0),
@@ -75,7 +77,13 @@ impl Origins {
             standing: Mutex::default(),
         };
         let members = origins.into_iter().map(|origin| Arc::new(member(origin))).collect();
-        Self { members, health, turn: AtomicUsize::new(0), checks: Mutex::default() }
+        let (turn, checks) = (AtomicUsize::new(0), Mutex::default());
+        Self { members, health, compression: Arc::new(compression), turn, checks }
+    }
+
+    /// The compression of their responses.
+    pub(crate) fn compression(&self) -> Arc<Compression> {
+        self.compression.clone()
     }
 
     /// Returns the setting of underscores, which is that of each of them.
@@ -222,7 +230,7 @@ mod tests {
             Origin::new(url, None, habits, Duration::from_secs(1)).unwrap()
         };
         let health = HealthConfig { failures: 1, most, ..HealthConfig::default() };
-        Origins::new((0..number).map(origin).collect(), health)
+        Origins::new((0..number).map(origin).collect(), health, Compression::new(Vec::new()))
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! A request to an origin, and its response back.
 
 use super::{ActiveRequest, Bounds, Gone, Progress, Trouble, Unsent, Upload};
+use crate::compression::{Compression, Encoder};
 use crate::configuration::Underscores;
 use crate::connection::Peer;
 use crate::fields::{self, Circumstances, FieldError};
@@ -8,6 +9,7 @@ use crate::origin::{Anywhere, Failure, Head, Origins, UnderWay};
 use crate::quota::Permit;
 use crate::websocket;
 use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
 use http::{Method, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
@@ -38,6 +40,14 @@ impl Upstream {
         match self {
             Self::Origin(origins) => origins.underscores(),
             Self::Anywhere(anywhere) => anywhere.underscores(),
+        }
+    }
+
+    /// The compression of its responses.
+    fn compression(&self) -> Option<Arc<Compression>> {
+        match self {
+            Self::Origin(origins) => Some(origins.compression()),
+            Self::Anywhere(_) => None,
         }
     }
 
@@ -120,8 +130,9 @@ pub(super) async fn relay(
         Err(NoTurn::Client(unsent)) => return active.note(Err(unsent)),
         Err(NoTurn::Crowded) => return active.crowded("too many responses wait for their clients").await,
     };
+    let compression = upstream.compression();
     if let Some((response, _under_way)) = answer(&mut active, upstream, declared, early).await {
-        back(&mut active, response).await;
+        back(&mut active, response, compression.as_deref()).await;
     }
 }
 
@@ -299,10 +310,14 @@ async fn troubled(active: &mut ActiveRequest, trouble: Trouble) {
     }
 }
 
-/// Hands the response on as the origin sends it and the client takes it.
-pub(crate) async fn back(active: &mut ActiveRequest, response: Response<Incoming>) {
+/// Hands the response on as the origin sends it and the client takes it, compressed if `compression` has it so.
+pub(crate) async fn back(
+    active: &mut ActiveRequest,
+    response: Response<Incoming>,
+    compression: Option<&Compression>,
+) {
     let (parts, mut body) = response.into_parts();
-    let head = match fields::outbound(parts) {
+    let mut head = match fields::outbound(parts) {
         Ok(head) => head,
         Err(fault) => return active.fail(fault).await,
     };
@@ -314,14 +329,18 @@ pub(crate) async fn back(active: &mut ActiveRequest, response: Response<Incoming
         let priority = hvq_h3::priority::merge(asked, head.headers());
         let _advice = priorities.set(*id, priority);
     }
+    let encoder = compression.and_then(|compression| compression.begin(&active.request, &mut head));
     let is_head = active.request.method() == Method::HEAD;
     let mut first = if is_head { None } else { at_hand(&mut body).await };
     // A body of a few kilobytes mostly came with its head: they leave together then.
     let whole =
         first.take_if(|first| body.is_end_stream() && matches!(first, Some(Ok(frame)) if frame.is_data()));
-    let is_whole = whole.is_some();
+    let (is_whole, mut body) = (whole.is_some(), Outbound { body, encoder });
     let sent = match whole {
-        Some(Some(Ok(frame))) => active.reply.whole(head, frame.into_data().unwrap_or_default()).await,
+        Some(Some(Ok(frame))) => match body.whole(frame.into_data().unwrap_or_default(), &mut head).await {
+            Ok(data) => active.reply.whole(head, data).await,
+            Err(unsent) => Err(unsent),
+        },
         _ => active.reply.head(head).await,
     };
     if sent.as_ref().is_err_and(Unsent::is_too_large) {
@@ -338,6 +357,24 @@ pub(crate) async fn back(active: &mut ActiveRequest, response: Response<Incoming
     rest(active, body, first).await;
 }
 
+/// A body on its way to the client.
+struct Outbound {
+    body: Incoming,
+    /// Compresses it, if the origin did not and the client asks for it.
+    encoder: Option<Encoder>,
+}
+
+impl Outbound {
+    /// The body that came whole, whose length is known then.
+    async fn whole(&mut self, data: Bytes, head: &mut Response<()>) -> Result<Bytes, Unsent> {
+        let Some(mut encoder) = self.encoder.take() else { return Ok(data) };
+        let begun = encoder.push(&data).await?;
+        let all: Bytes = [begun, encoder.finish().await?].concat().into();
+        head.headers_mut().insert(CONTENT_LENGTH, all.len().into());
+        Ok(all)
+    }
+}
+
 /// A frame of a body, or its end.
 type Next = Option<Result<http_body::Frame<Bytes>, hyper::Error>>;
 
@@ -351,8 +388,9 @@ async fn at_hand(body: &mut Incoming) -> Option<Next> {
 }
 
 /// Hands `body` on behind its head, of which `first` came already.
-async fn rest(active: &mut ActiveRequest, mut body: Incoming, mut first: Option<Next>) {
+async fn rest(active: &mut ActiveRequest, mut outbound: Outbound, mut first: Option<Next>) {
     loop {
+        let body = &mut outbound.body;
         // What the client does not take stays with the origin; the mere end needs no room.
         if first.is_none()
             && !body.is_end_stream()
@@ -370,9 +408,9 @@ async fn rest(active: &mut ActiveRequest, mut body: Incoming, mut first: Option<
             },
         };
         let sent = match frame {
-            Ok(Some(Ok(frame))) => hand_on(active, frame).await,
+            Ok(Some(Ok(frame))) => hand_on(active, &mut outbound, frame).await,
             Ok(None) => {
-                let sent = active.reply.finish().await;
+                let sent = end(active, &mut outbound).await;
                 return active.note(sent);
             }
             // The response is cut short, and must look so (RFC 9114 §4.1).
@@ -392,12 +430,35 @@ async fn rest(active: &mut ActiveRequest, mut body: Incoming, mut first: Option<
     }
 }
 
-async fn hand_on(active: &mut ActiveRequest, frame: http_body::Frame<Bytes>) -> Result<(), Unsent> {
+async fn hand_on(
+    active: &mut ActiveRequest,
+    outbound: &mut Outbound,
+    frame: http_body::Frame<Bytes>,
+) -> Result<(), Unsent> {
     match frame.into_data() {
-        Ok(data) => active.reply.data(data).await,
+        Ok(data) => match &mut outbound.encoder {
+            None => active.reply.data(data).await,
+            Some(encoder) => active.reply.data(encoder.push(&data).await?).await,
+        },
         Err(frame) => match frame.into_trailers() {
-            Ok(trailers) => active.reply.trailers(trailers).await,
+            Ok(trailers) => {
+                flush(active, outbound).await?;
+                active.reply.trailers(trailers).await
+            }
             Err(_) => Ok(()),
         },
     }
+}
+
+/// Sends what the encoder still has, if there is one.
+async fn flush(active: &mut ActiveRequest, outbound: &mut Outbound) -> Result<(), Unsent> {
+    match outbound.encoder.take() {
+        None => Ok(()),
+        Some(encoder) => active.reply.data(encoder.finish().await?).await,
+    }
+}
+
+async fn end(active: &mut ActiveRequest, outbound: &mut Outbound) -> Result<(), Unsent> {
+    flush(active, outbound).await?;
+    active.reply.finish().await
 }

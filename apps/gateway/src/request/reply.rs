@@ -6,6 +6,7 @@ use http::header::{ALT_SVC, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use hvq_h3::Code;
 use hvq_h3::{SendError, Sending};
+use std::io;
 use std::time::Duration;
 
 /// Bytes of a body that are read at a time.
@@ -23,6 +24,9 @@ pub(crate) enum Unsent {
     /// The client took nothing for as long as it may pause.
     #[error("the client takes nothing")]
     Stalled,
+    /// The body cannot be compressed.
+    #[error("the body cannot be compressed: {0}")]
+    Encoder(#[from] io::Error),
     /// Too many responses wait for their clients, and no client has more of them.
     #[error("too many responses wait for their clients")]
     Crowded,

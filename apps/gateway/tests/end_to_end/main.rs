@@ -7,6 +7,7 @@ mod common;
 
 mod certificates;
 mod chromium;
+mod compression;
 #[cfg(target_os = "linux")]
 mod connect_ip;
 mod early;
