@@ -69,6 +69,7 @@ fn every_target_has_a_test() {
         "text",
         "requests",
         "qpack",
+        "web_transport",
         "capture",
     ];
     assert_eq!(TARGETS.map(|target| target.name), tested);
@@ -112,6 +113,11 @@ fn requests_of_the_corpus_are_read_or_refused() {
 #[test]
 fn instructions_of_the_corpus_are_followed_or_refused() {
     examine("qpack");
+}
+
+#[test]
+fn capsules_of_the_corpus_are_read_or_refused() {
+    examine("web_transport");
 }
 
 #[test]

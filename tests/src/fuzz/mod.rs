@@ -8,6 +8,7 @@ mod off_path_attacker;
 mod qpack;
 mod requests;
 mod text;
+mod web_transport;
 mod wire;
 
 /// Something that reads what others wrote.
@@ -22,7 +23,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     Target {
         name: "packets",
         what: "a datagram is taken apart into packets, which together are no longer than it",
@@ -62,6 +63,11 @@ pub const TARGETS: [Target; 9] = [
         name: "qpack",
         what: "instructions and field sections with dynamic tables: they are followed within the capacity, or refused",
         run: qpack::run,
+    },
+    Target {
+        name: "web_transport",
+        what: "capsules of WebTransport sessions and heads of their streams: those that were read are written and read again as the same",
+        run: web_transport::run,
     },
     Target { name: "capture", what: "a pcap or pcapng file, decoded with a key log", run: capture::run },
 ];
