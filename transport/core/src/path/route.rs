@@ -73,8 +73,18 @@ pub struct Route {
 #[derive(Clone, Copy, Debug)]
 struct RateGuard {
     rate: Bandwidth,
-    /// Bytes that may be in flight, once a round trip was measured.
-    flight: Option<usize>,
+    /// The empty round trip, once one was measured.
+    base: Option<Duration>,
+}
+
+impl RateGuard {
+    /// Bytes that may be in flight in datagrams of `datagram_size` bytes; `None` before a round trip was measured. It is computed
+    /// when it is asked for: datagrams grow, and a window in which not one fits would never let another leave.
+    fn flight(&self, datagram_size: usize) -> Option<usize> {
+        let carried = self.rate.bytes_in(self.base?.saturating_add(QUEUE_ALLOWANCE));
+        let beside = datagram_size.saturating_mul(UNACKNOWLEDGED);
+        Some(usize::try_from(carried).unwrap_or(usize::MAX).saturating_add(beside))
+    }
 }
 
 impl Route {
@@ -146,7 +156,7 @@ impl Route {
     /// The channel lets `rate` through, no more: the path is paced to it and keeps its queue short.
     pub fn guard_rate(&mut self, rate: Option<Bandwidth>) {
         self.pacer.set_ceiling(rate);
-        self.guard = rate.map(|rate| RateGuard { rate, flight: None });
+        self.guard = rate.map(|rate| RateGuard { rate, base: None });
     }
 
     /// The rate that the path is paced to, if the channel's is known.
@@ -163,18 +173,17 @@ impl Route {
     /// On a path of known rate no more may be in flight than it carries in an empty round trip, `base`, and a few
     /// milliseconds.
     pub fn keep_flight_within(&mut self, base: Option<Duration>) {
-        let Some(guard) = &mut self.guard else { return };
-        let carried = |base: Duration| guard.rate.bytes_in(base.saturating_add(QUEUE_ALLOWANCE));
-        let beside = self.datagram_size.saturating_mul(UNACKNOWLEDGED);
-        guard.flight =
-            base.map(|base| usize::try_from(carried(base)).unwrap_or(usize::MAX).saturating_add(beside));
+        if let Some(guard) = &mut self.guard {
+            guard.base = base;
+        }
     }
 
     /// Bytes that may be in flight: what the controller and Careful Resume allow and, on a path of known rate, what that carries.
     pub fn window(&self) -> usize {
         let window = self.controller.window();
         let window = self.resume.as_ref().map_or(window, |resume| resume.window(window));
-        self.guard.and_then(|guard| guard.flight).map_or(window, |flight| flight.min(window))
+        let flight = self.guard.and_then(|guard| guard.flight(self.datagram_size));
+        flight.map_or(window, |flight| flight.min(window))
     }
 
     /// Returns true if less may be in flight than the controller allows: then it must not take silence for success (RFC

@@ -1,5 +1,6 @@
 use super::*;
 use crate::congestion::Algorithm;
+use crate::recovery::sent_packet::PacketClass;
 use std::net::SocketAddr;
 
 fn tuple(local: [u8; 2], remote: [u8; 2]) -> FourTuple {
@@ -65,6 +66,24 @@ fn a_route_of_known_rate_carries_its_round_trip_and_a_short_queue() {
     assert_eq!((route.window(), route.is_held_below_window()), (window, false));
     route.guard_rate(None);
     assert!(!route.has_own_rate());
+}
+
+#[test]
+fn datagrams_that_grew_fit_the_window_of_a_route_of_known_rate() {
+    let congestion = Algorithm::NewReno.into();
+    let sizing = DatagramSizing::Discover { most: 65_507 };
+    let mut route =
+        Route::new(tuple([1, 1], [2, 2]), congestion, Amplification::Validated, sizing, Instant::ZERO);
+    route.guard_rate(Some(Bandwidth::from_mbit(2)));
+    route.keep_flight_within(Some(Duration::from_millis(6)));
+    route.mtu.on_probe_sent(1, 65_507, Instant::FAR_FUTURE);
+    let probe = SentPacket::new(1, Instant::ZERO, 65_507, PacketClass::InFlight);
+    assert!(route.mtu.on_acknowledged(&probe));
+    route.follow_mtu(Instant::ZERO);
+    // Nothing is in flight whose acknowledgement could make room.
+    assert_eq!((route.datagram_size, route.window()), (65_507, 2 * 65_507));
+    let ready = Instant::ZERO + Duration::from_secs(1);
+    assert!(route.room(0, ready) >= route.datagram_size);
 }
 
 #[test]
