@@ -206,7 +206,8 @@ pub(crate) struct Encoder {
 
 enum Sink {
     Zstd(ZstdEncoder<Vec<u8>>),
-    Br(BrotliEncoder<Vec<u8>>),
+    /// Boxed, for it is the largest by far.
+    Br(Box<BrotliEncoder<Vec<u8>>>),
     Gzip(GzipEncoder<Vec<u8>>),
 }
 
@@ -227,7 +228,7 @@ impl Sink {
                     .window_size(window)
                     .block_size(window)
                     .quality(Level::Precise(BROTLI_LEVEL));
-                Self::Br(BrotliEncoder::with_params(Vec::new(), parameters))
+                Self::Br(Box::new(BrotliEncoder::with_params(Vec::new(), parameters)))
             }
             ContentCoding::Gzip => {
                 Self::Gzip(GzipEncoder::with_quality(Vec::new(), Level::Precise(GZIP_LEVEL)))

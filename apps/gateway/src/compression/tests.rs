@@ -2,7 +2,8 @@
 
 use super::ContentCoding::{Br, Gzip, Zstd};
 use super::*;
-use async_compression::tokio::write::{BrotliDecoder, GzipDecoder, ZstdDecoder};
+use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZstdDecoder};
+use tokio::io::AsyncReadExt;
 
 const ALL: [ContentCoding; 3] = [Zstd, Br, Gzip];
 
@@ -128,10 +129,8 @@ fn a_client_that_knows_the_compressed_one_is_told_that_this_did_not_change() {
         *unchanged.status_mut() = StatusCode::NOT_MODIFIED;
         let request = Request::get("/").header("if-none-match", known).body(()).unwrap();
         assert!(compression().begin(&request, &mut unchanged).is_none());
-        assert_eq!(
-            (unchanged.headers()["etag"].to_str().unwrap(), &unchanged.headers()["vary"]),
-            (tag, "accept-encoding")
-        );
+        assert_eq!(unchanged.headers()["etag"], tag, "{known}");
+        assert_eq!(unchanged.headers()["vary"], "accept-encoding");
     }
 }
 
@@ -167,14 +166,14 @@ async fn each_piece_can_be_read_at_once_and_all_comes_back() {
     }
 }
 
-/// The part of the content that can be read of `coded`.
+/// The part of the content that can be read of `coded`, which may end early.
 async fn decoded(coding: ContentCoding, coded: &[u8]) -> Vec<u8> {
     macro_rules! read {
         ($decoder:ident) => {{
-            let mut decoder = $decoder::new(Vec::new());
-            decoder.write_all(coded).await.unwrap();
-            decoder.flush().await.unwrap();
-            decoder.into_inner()
+            let (mut decoder, mut content) = ($decoder::new(coded), Vec::new());
+            // The end of what is there is an error in the middle of a response.
+            while decoder.read_buf(&mut content).await.is_ok_and(|count| count > 0) {}
+            content
         }};
     }
     match coding {

@@ -3,7 +3,7 @@
 use crate::setup::{Client, Fixture, Origin, get, to, within};
 use crate::tls::{Http2, TlsClient};
 use async_compression::tokio::write::{BrotliDecoder, GzipDecoder, ZstdDecoder};
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http::{HeaderMap, Request};
 use http_body_util::Full;
 use std::time::Duration;
@@ -200,7 +200,8 @@ async fn a_piece_of_a_slow_response_does_not_wait_for_the_next() {
     within(stream.recv_response()).await.unwrap();
     let first = tokio::time::timeout(Duration::from_millis(400), stream.recv_data()).await;
     let mut first = first.expect("it does not wait").unwrap().unwrap();
-    let mut coded = bytes::Buf::copy_to_bytes(&mut first, bytes::Buf::remaining(&first)).to_vec();
+    let length = first.remaining();
+    let mut coded = first.copy_to_bytes(length).to_vec();
     coded.extend(within(crate::setup::body(&mut stream)).await.unwrap());
     assert_eq!(decoded("gzip", &coded).await, b"begun\nended");
 }
