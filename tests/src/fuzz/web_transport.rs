@@ -1,6 +1,6 @@
 //! WebTransport sessions (draft-ietf-webtrans-http3): the capsules on the stream of the request, and the heads of their streams.
 
-use crate::pieces;
+use super::pieces;
 use hvq_h3::web_transport::{Beginning, SessionCapsule, beginning};
 
 /// Bytes that may wait for the rest of their capsule: type, length, and the longest value.
