@@ -1,12 +1,12 @@
 //! A path whose rate is known is paced to it and builds no queue, whatever its controller believes.
 
 use hvq_emulation::Direction;
-use hvq_scheduler::{Bandwidth, Hints, Policy, Sharing};
+use hvq_scheduler::{Bandwidth, Hints, PathId, Policy, Sharing};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::Net;
 use hvq_tests::net::wire::Wire;
 use hvq_transport::congestion::Algorithm;
-use hvq_transport::connection::{ChannelHint, TransportConfig};
+use hvq_transport::connection::{ChannelHint, DatagramSizing, TransportConfig};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +54,30 @@ fn a_path_of_known_rate_is_filled_without_a_queue_by_every_controller() {
         println!("{algorithm}: {goodput:.2} Mbit/s, at most {queue:?} in the queue");
         assert!(goodput >= 1.8, "{algorithm}: {goodput:.2} Mbit/s");
         assert!(queue <= own + Duration::from_millis(5), "{algorithm}: {queue:?} in the queue");
+    }
+}
+
+#[test]
+fn datagrams_that_grow_do_not_stop_a_path_of_known_rate() {
+    // The interface has jumbo frames, and what the slow channel behind it may have in flight is less than one of them.
+    const JUMBO: usize = 8952;
+    for algorithm in Algorithm::ALL {
+        let mut config = config(algorithm);
+        config.set_datagram_size(DatagramSizing::Discover { most: JUMBO });
+        let local = Wire::addresses(0);
+        for address in [local.local, local.remote] {
+            config.add_channel(ChannelHint::new(address, urllc(Sharing::Dedicated)));
+        }
+        let mut net = Net::new(config.clone(), config, 1);
+        let tuple = net.wire(URLLC);
+        net.wires[0].largest = JUMBO;
+        net.connect(tuple);
+        let mut download = Download::new(None);
+        net.run(&mut download, Net::START + Duration::from_secs(11));
+        let goodput = download.goodput(Duration::from_secs(10)) / 1e6;
+        let size = net.server.connection().path_stats(PathId::ZERO).expect("path 0 is open").datagram_size;
+        assert_eq!(size, JUMBO, "{algorithm}");
+        assert!(goodput >= 1.8, "{algorithm}: {goodput:.2} Mbit/s");
     }
 }
 
