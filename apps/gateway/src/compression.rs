@@ -276,7 +276,7 @@ impl Encoder {
     /// Compresses a piece of the body. All of it can be read from what is returned, so that nothing of a slow body waits here.
     ///
     /// # Errors
-    /// The encoder fails, as it does only without memory.
+    /// The encoder fails, which happens only without memory.
     pub(crate) async fn push(&mut self, data: &[u8]) -> io::Result<Bytes> {
         for piece in data.chunks(PIECE) {
             self.sink.push(piece).await?;
@@ -288,7 +288,7 @@ impl Encoder {
     /// The end of the body.
     ///
     /// # Errors
-    /// As those of [`Self::push`].
+    /// The encoder fails, which happens only without memory.
     pub(crate) async fn finish(mut self) -> io::Result<Bytes> {
         self.sink.finish().await?;
         Ok(self.sink.take())

@@ -60,9 +60,8 @@ fn origins(source: &SourceText, host: &Host, urls: Vec<OriginUrl>) -> Result<Ser
     if let Some(dot_files) = &host.dot_files {
         return Err(source.wrong(dot_files, "only a host with files has files with dots"));
     }
-    let compress = host.compress.as_ref().map(|said| (said, said.get_ref().clone()));
-    if let Some((said, codings)) = &compress {
-        distinct("coding", codings.iter().map(|coding| coding.name()))
+    if let Some(said) = &host.compress {
+        distinct("coding", said.get_ref().iter().map(|coding| coding.name()))
             .map_err(|error| source.wrong(said, error.to_string()))?;
     }
     let ca = host.ca.as_ref().map(|ca| authorities(source, ca)).transpose()?;
@@ -73,7 +72,7 @@ fn origins(source: &SourceText, host: &Host, urls: Vec<OriginUrl>) -> Result<Ser
         ca,
         host_header: host.host_header,
         underscores: host.underscores.as_ref().map(|said| *said.get_ref()).unwrap_or_default(),
-        compress: compress.map(|(_, codings)| codings).unwrap_or_default(),
+        compress: host.compress.as_ref().map(|said| said.get_ref().clone()).unwrap_or_default(),
     })
 }
 

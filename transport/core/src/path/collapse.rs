@@ -83,7 +83,7 @@ impl Path {
     ///
     /// The oldest of several packets is overdue by what its queue should have taken when it left, and less than a quarter of
     /// its rate arrived of late: of what it delivered before, or of what its bursts showed where the application sent a trickle.
-    /// Where nothing arrives at all the path is [silent](crate::path::liveness) before long.
+    /// A path on which nothing arrives at all is [silent](crate::path::liveness) before long.
     pub fn collapsed_rate(&self, now: Instant) -> Option<Bandwidth> {
         if self.sent.ack_eliciting_in_flight() < SEVERAL || self.liveness.is_silent() {
             return None;
