@@ -187,7 +187,7 @@ impl Application for Exchange {
 }
 
 fn accepting() -> RaceOptions {
-    RaceOptions { replay: Replay::Accepted, ..RaceOptions::default() }
+    RaceOptions::default().with_replay(Replay::Accepted)
 }
 
 /// An exchange by a raced connection with `outages`, and the network after it.

@@ -88,7 +88,7 @@ pub(crate) fn start(
     now: Instant,
 ) -> Result<ConnectionHandle, ConnectError> {
     let found = find(state, options);
-    let race = RaceOptions { replay: options.replay, ..RaceOptions::default() };
+    let race = RaceOptions::default().with_replay(options.replay);
     let dial = Dial { server_name: &options.server_name, candidates: &found.candidates, options: race };
     let handle = match state.core.connect_racing(config, dial, now) {
         Ok(handle) => handle,

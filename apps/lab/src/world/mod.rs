@@ -265,7 +265,7 @@ impl Net {
     /// # Panics
     /// There is no tuple.
     pub fn race(&mut self, tuples: &[FourTuple]) -> ConnectionHandle {
-        self.race_with(tuples, RaceOptions { replay: Replay::Accepted, ..RaceOptions::default() })
+        self.race_with(tuples, RaceOptions::default().with_replay(Replay::Accepted))
     }
 
     /// Starts a connection over the first of `tuples` that answers, as `options` say.

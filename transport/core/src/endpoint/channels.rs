@@ -69,10 +69,11 @@ impl Channels {
         self.busy.get(&local).map_or(Duration::ZERO, |until| until.since(now))
     }
 
-    /// `way` as a policy may know it, under the number `index`; `None` if nothing tells of its delay.
+    /// `way` as a policy may know it, as path `id`; `None` if nothing tells of its delay.
     pub(super) fn view(
         &self,
-        (index, way): (usize, &NetworkPath),
+        id: PathId,
+        way: &NetworkPath,
         connections: &KeyedMap<ConnectionHandle, Box<Connection>>,
         now: Instant,
     ) -> Option<PathView> {
@@ -88,7 +89,7 @@ impl Channels {
             rate,
             backlog: seen().map(|view| view.backlog).fold(handshakes, usize::saturating_add),
             hints: way.hints,
-            ..PathView::new(PathId(u32::try_from(index).ok()?))
+            ..PathView::new(id)
         })
     }
 }
@@ -117,7 +118,7 @@ mod tests {
         let backlog = |port, now| {
             let hints = Hints { delay: Some(Duration::from_millis(5)), rate, ..Hints::NONE };
             let way = NetworkPath { tuple: FourTuple { local: address(port), remote: address(9) }, hints };
-            channels.view((0, &way), &KeyedMap::default(), now).map(|view| view.backlog)
+            channels.view(PathId::ZERO, &way, &KeyedMap::default(), now).map(|view| view.backlog)
         };
         for (now, expected) in [(17, [6_375, 4_250, 0]), (34, [4_250, 2_125, 0]), (68, [0, 0, 0])] {
             assert_eq!([1, 2, 3].map(|port| backlog(port, at(now))), expected.map(Some), "{now} ms");

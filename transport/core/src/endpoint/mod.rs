@@ -34,6 +34,7 @@ pub use race::{
 };
 pub use stats::{EndpointStats, SlotStats};
 
+use crate::PathId;
 use crate::connection::memory::unread;
 use crate::connection::paths::knowledge;
 use crate::connection::paths::shared_bottleneck::SharedBottlenecks;
@@ -121,6 +122,13 @@ struct Start<'a> {
     tuple: FourTuple,
     server_name: &'a str,
     resumption: Resumption,
+}
+
+impl Start<'_> {
+    /// The server, as tokens for it are kept.
+    fn server(&self) -> Server {
+        Server { name: self.server_name.into(), port: self.tuple.remote.port() }
+    }
 }
 
 /// The budgets of answers to strangers.
@@ -274,7 +282,13 @@ impl Endpoint {
     }
 
     fn start_connection(&mut self, start: Start<'_>, now: Instant) -> Result<ConnectionHandle, ConnectError> {
-        let Start { config, tuple, server_name, resumption } = start;
+        let connection = self.new_client(&start, now)?;
+        Ok(self.insert_client(connection, &start, now))
+    }
+
+    /// A connection of a client that is not among those of the endpoint yet.
+    fn new_client(&mut self, start: &Start<'_>, now: Instant) -> Result<Connection, ConnectError> {
+        let Start { config, tuple, server_name, resumption } = *start;
         config.transport.check()?;
         if self.connections.len() >= self.config.most_connections() {
             return Err(ConnectError::TooManyConnections);
@@ -282,13 +296,18 @@ impl Endpoint {
         let setup = self.setup(tuple, now);
         let mut connection =
             Connection::client(&config.tls, config.transport.clone(), setup, server_name, resumption)?;
-        let server = Server { name: server_name.into(), port: tuple.remote.port() };
-        let token = config.token.clone().or_else(|| self.tokens.take(&server, connection.version()));
+        let token = config.token.clone().or_else(|| self.tokens.take(&start.server(), connection.version()));
         connection.present_token(token.unwrap_or_default());
+        Ok(connection)
+    }
+
+    /// Takes `connection`, made from `start`, among those of the endpoint.
+    fn insert_client(&mut self, connection: Connection, start: &Start<'_>, now: Instant) -> ConnectionHandle {
         let handle = self.insert(connection);
-        self.channels.on_handshake(tuple.local, config.transport.hints_for(tuple.local).rate, now);
-        self.tokens.begin(handle, server);
-        Ok(handle)
+        let local = start.tuple.local;
+        self.channels.on_handshake(local, start.config.transport.hints_for(local).rate, now);
+        self.tokens.begin(handle, start.server());
+        handle
     }
 
     /// Returns the index of the one of `ways` over which a connection with `config` had better begin: the policy's
@@ -307,8 +326,8 @@ impl Endpoint {
     }
 
     fn preferred_way(&self, config: &ClientConfig, ways: &[NetworkPath], now: Instant) -> usize {
-        let known = |way| self.channels.view(way, &self.connections, now);
-        let views: Option<Vec<PathView>> = ways.iter().enumerate().take(MOST_WAYS).map(known).collect();
+        let known = |(id, way)| self.channels.view(PathId(id), way, &self.connections, now);
+        let views: Option<Vec<PathView>> = (0..).zip(ways).take(MOST_WAYS).map(known).collect();
         let Some(views) = views.filter(|views| !views.is_empty()) else { return 0 };
         let index = (config.transport.scheduler)().first(&Flights::USUAL, &views);
         if index < views.len() { index } else { 0 }

@@ -2,8 +2,9 @@
 //! kept that won, or may win; it learns nothing of the others.
 
 use super::contest::Lead;
-use super::{Action, CandidatePath, ConnectionRace, Contest, Dial, Failure, RaceOptions, attempt_delay};
+use super::{Action, CandidatePath, Contest, Dial, Failure, RaceOptions, attempt_delay};
 use crate::PathId;
+use crate::connection::lifecycle::Lifecycle;
 use crate::connection::{Connection, Event, FourTuple, Resumption};
 use crate::endpoint::{ClientConfig, ConnectError, ConnectionHandle, Endpoint, Output, Start};
 use crate::error::ConnectionError;
@@ -34,144 +35,93 @@ impl Endpoint {
         let Dial { server_name, candidates, options } = dial;
         let first = candidates.first().ok_or(ConnectError::NoCandidate)?;
         let until = now + config.transport.handshake_timeout;
-        let mut contest = Contest {
-            race: ConnectionRace::new(candidates.len(), until),
-            config: config.clone(),
-            server_name: server_name.into(),
-            candidates: candidates.to_vec(),
-            attempts: vec![None; candidates.len()],
-            options,
-            lead: Lead::Alive,
-            failures: Vec::new(),
-        };
-        // RFC 9000 §8.1.3: a token is for one connection; those of this endpoint are taken one by one.
-        contest.config.token = None;
         let delay = self.delay_of(first, options, now);
-        let resumption = Resumption::Latest;
-        let start = Start { config, tuple: first.way.tuple, server_name, resumption };
-        let handle = self.start_connection(start, now)?;
-        self.configure(handle, first);
-        if let Some(attempt) = contest.attempts.first_mut() {
-            *attempt = Some(handle);
-        }
-        contest.race.on_begun(0, delay, now);
-        self.races.insert(handle, contest);
+        let start = Start { config, tuple: first.way.tuple, server_name, resumption: Resumption::Latest };
+        let mut connection = self.new_client(&start, now)?;
+        configure(&mut connection, first);
+        let handle = self.insert_client(connection, &start, now);
+        let mut contest = Contest::new(handle, config, dial, until);
+        contest.on_begun(0, handle, delay, now);
+        self.races.put_back(contest);
         Ok(handle)
     }
 
     /// Returns the time that the others wait for the attempt over `candidate`.
     fn delay_of(&self, candidate: &CandidatePath, options: RaceOptions, now: Instant) -> Duration {
-        let known = || self.channels.view((0, &candidate.way), &self.connections, now);
+        let known = || self.channels.view(PathId::ZERO, &candidate.way, &self.connections, now);
         let expected = || {
             let view = known()?;
             let bytes = Flights::USUAL.sent + Flights::USUAL.received + view.backlog;
             let transmission = view.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(bytes));
             Some(view.delay.saturating_mul(2).saturating_add(transmission))
         };
-        options.delay.unwrap_or_else(|| attempt_delay(expected()))
-    }
-
-    /// Tells path 0 of a connection that was just begun what is known of it.
-    fn configure(&mut self, handle: ConnectionHandle, candidate: &CandidatePath) {
-        let Some(connection) = self.connections.get_mut(&handle) else { return };
-        let hints = candidate.way.hints;
-        let told = [
-            (hints != Hints::NONE).then(|| connection.set_hints(PathId::ZERO, hints)),
-            candidate
-                .congestion
-                .clone()
-                .map(|congestion| connection.set_congestion(PathId::ZERO, congestion)),
-            Some(connection.set_dscp(PathId::ZERO, candidate.dscp)),
-        ];
-        debug_assert!(told.into_iter().flatten().all(|told| told.is_ok()), "path 0 is open from the start");
+        options.delay().unwrap_or_else(|| attempt_delay(expected()))
     }
 
     /// Does what is due in races.
     pub(in crate::endpoint) fn run_races(&mut self, now: Instant) {
-        while let Some(handle) = self.races.due(now) {
-            self.run_race(handle, now);
-            self.races.follow();
+        while let Some(mut contest) = self.races.take_due(now) {
+            self.run_race(&mut contest, now);
+            self.races.put_back(contest);
         }
     }
 
-    fn run_race(&mut self, handle: ConnectionHandle, now: Instant) {
-        loop {
-            let Some(contest) = self.races.get_mut(handle) else { return };
-            let (connections, attempts) = (&self.connections, &contest.attempts);
-            let winner = contest.race.winner();
-            let progress = |index: usize| {
-                let attempt = attempts.get(index).copied().flatten();
-                let connection = attempt.and_then(|attempt| connections.get(&attempt)).map(Box::as_ref);
-                // A server that repeats itself has not got the last flight of the winner. One that sends data works on it.
-                let counts =
-                    |connection: &&Connection| winner != Some(index) || connection.progress().has_arrivals();
-                connection
-                    .filter(counts)
-                    .map_or(Instant::ZERO, |connection| connection.progress().progressed_at())
-            };
-            let Some(action) = contest.race.next(now, progress) else { return };
+    fn run_race(&mut self, contest: &mut Contest, now: Instant) {
+        while let Some(action) = contest.next(&self.connections, now) {
+            let lead = self.connections.get(&contest.handle);
             let is_complete = contest.race.winner().is_some()
-                && connections.get(&handle).is_some_and(|lead| lead.progress().is_completed_by_peer());
+                && lead.is_some_and(|lead| lead.progress().is_completed_by_peer());
             match action {
-                Action::Stop => return self.stop_race(handle, now),
+                Action::Stop => return self.stop_race(contest, now),
                 // HANDSHAKE_DONE is still to come, but the connection stands.
-                _ if is_complete => return self.end_race(handle, now),
-                Action::Begin(index) => self.begin_attempt(handle, index, now),
-                Action::Repeat(index) => self.repeat_attempt(handle, index, now),
+                _ if is_complete => return self.end_race(contest, now),
+                Action::Begin(index) => self.begin_attempt(contest, index, now),
+                Action::Repeat(index) => self.repeat_attempt(contest, index, now),
             }
         }
     }
 
-    fn begin_attempt(&mut self, race: ConnectionHandle, index: usize, now: Instant) {
-        let Some(contest) = self.races.get_mut(race) else { return };
-        let Some(candidate) = contest.candidates.get(index).cloned() else { return };
-        let (config, name) = (contest.config.clone(), contest.server_name.clone());
-        let (options, until) = (contest.options, contest.race.until());
-        let delay = self.delay_of(&candidate, options, now);
-        // 0-RTT of two attempts would be processed twice, and a ticket is for one of them (RFC 8446 §8, §C.4).
-        let resumption = Resumption::Withheld;
-        let start = Start { config: &config, tuple: candidate.way.tuple, server_name: &name, resumption };
-        let begun = self.start_connection(start, now);
-        if let Ok(handle) = begun {
-            self.configure(handle, &candidate);
-            if let Some(connection) = self.connections.get_mut(&handle) {
-                connection.limit_handshake(until);
-            }
-            self.races.hide(handle, race);
-        }
-        let Some(contest) = self.races.get_mut(race) else { return };
-        match begun {
-            Ok(handle) => {
-                if let Some(attempt) = contest.attempts.get_mut(index) {
-                    *attempt = Some(handle);
-                }
-                contest.race.on_begun(index, delay, now);
-            }
-            Err(_) => contest.race.on_failed(index, Failure::Final, now),
-        }
+    fn begin_attempt(&mut self, contest: &mut Contest, index: usize, now: Instant) {
+        let candidate = contest.candidate(index).path.clone();
+        let delay = self.delay_of(&candidate, contest.options, now);
+        let start = Start {
+            config: &contest.config,
+            tuple: candidate.way.tuple,
+            server_name: &contest.server_name,
+            // 0-RTT of two attempts would be processed twice, and a ticket is for one of them (RFC 8446 §8, §C.4).
+            resumption: Resumption::Withheld,
+        };
+        let Ok(mut connection) = self.new_client(&start, now) else {
+            return contest.race.on_failed(index, Failure::Final, now);
+        };
+        configure(&mut connection, &candidate);
+        connection.limit_handshake(contest.race.until());
+        let handle = self.insert_client(connection, &start, now);
+        self.races.hide(handle, contest.handle);
+        contest.on_begun(index, handle, delay, now);
     }
 
     /// The attempt over candidate `index` stands still: its flight is sent again. After a while another begins in its place,
     /// because the server may have given it up, or answer it where somebody sent a copy of it from (attacks.md K23).
-    fn repeat_attempt(&mut self, race: ConnectionHandle, index: usize, now: Instant) {
-        let Some(contest) = self.races.get_mut(race) else { return };
-        let Some(handle) = contest.attempts.get(index).copied().flatten() else { return };
-        let Some(connection) = self.connections.get_mut(&handle) else { return };
+    fn repeat_attempt(&mut self, contest: &mut Contest, index: usize, now: Instant) {
+        let attempt = contest.candidate(index).attempt;
+        let found = attempt.and_then(|handle| Some((handle, self.connections.get_mut(&handle)?)));
+        let (handle, connection) = found.expect("an attempt under way is a connection of the endpoint");
         let stood = now.since(connection.progress().progressed_at());
         let patience = if connection.has_authenticated() { STALE } else { UNANSWERED };
         let is_stale = stood >= patience.max(connection.progress().handshake_rtt() * 3);
-        if is_stale && contest.race.winner() != Some(index) {
-            if handle == race {
-                // The application knows it, so that it stays until another wins.
-                contest.lead = Lead::Failed(ConnectionError::HandshakeTimeout);
-            } else {
-                connection.close(0, b"", now);
-                self.schedule.touch(handle);
-            }
-            return self.begin_attempt(race, index, now);
+        if !is_stale || contest.race.winner() == Some(index) {
+            connection.repeat_flight();
+            return self.schedule.touch(handle);
         }
-        connection.repeat_flight();
-        self.schedule.touch(handle);
+        if handle == contest.handle {
+            // The application knows it, so that it stays until another wins.
+            contest.lead = Lead::Failed(ConnectionError::HandshakeTimeout);
+        } else {
+            connection.close(0, b"", now);
+            self.schedule.touch(handle);
+        }
+        self.begin_attempt(contest, index, now);
     }
 
     /// Passes an event on to the application, if it concerns it.
@@ -181,12 +131,17 @@ impl Endpoint {
         event: Event,
         now: Instant,
     ) -> Option<Output> {
-        let told = match self.races.race_of(handle) {
-            Some(race) => self.on_hidden_event(race, handle, event, now),
-            None => self.on_lead_event(handle, event, now),
+        let (handle, event) = match self.races.race_of(handle) {
+            Some(race) => self.on_hidden_event(race, handle, event, now)?,
+            None => match self.races.take(handle) {
+                Some(mut contest) => {
+                    let told = self.on_lead_event(&mut contest, event, now);
+                    self.races.put_back(contest);
+                    (handle, told?)
+                }
+                None => (handle, event),
+            },
         };
-        self.races.follow();
-        let (handle, event) = told?;
         self.note(handle, &event, now);
         Some(Output::Event(handle, event))
     }
@@ -198,79 +153,58 @@ impl Endpoint {
         Some(Output::Event(handle, event))
     }
 
-    fn on_lead_event(
-        &mut self,
-        handle: ConnectionHandle,
-        event: Event,
-        now: Instant,
-    ) -> Option<(ConnectionHandle, Event)> {
-        let Some(contest) = self.races.get_mut(handle) else { return Some((handle, event)) };
+    /// An event of the connection that the application knows. Returns what it is told.
+    fn on_lead_event(&mut self, contest: &mut Contest, event: Event, now: Instant) -> Option<Event> {
         match &event {
-            Event::Connected => {
-                let Some(index) = contest.candidate(handle) else {
-                    return self.on_late_lead(handle, event, now);
-                };
-                self.complete_race(handle, index, now);
-            }
-            Event::Confirmed => self.end_race(handle, now),
-            Event::Closed(error) => return self.on_lead_closed(handle, error.clone(), now),
+            Event::Connected => match contest.index_of(contest.handle) {
+                Some(index) => self.complete_race(contest, index, now),
+                None => self.on_late_lead(contest, now)?,
+            },
+            Event::Confirmed => self.end_race(contest, now),
+            Event::Closed(error) => return self.on_lead_closed(contest, error, now).then_some(event),
             Event::Forgotten => {
                 if let Lead::Failed(error) = &contest.lead {
                     contest.lead = Lead::Gone(error.clone());
                     return None;
                 }
-                self.end_race(handle, now);
+                self.end_race(contest, now);
             }
             _ => {}
         }
-        Some((handle, event))
+        Some(event)
     }
 
-    /// The first attempt answered after another had been begun over the same path.
-    fn on_late_lead(
-        &mut self,
-        handle: ConnectionHandle,
-        event: Event,
-        now: Instant,
-    ) -> Option<(ConnectionHandle, Event)> {
-        let tuple = self.connections.get(&handle)?.path_stats(PathId::ZERO)?.tuple;
-        let contest = self.races.get_mut(handle)?;
-        let same = |candidate: &CandidatePath| candidate.way.tuple == tuple;
-        let index = contest.candidates.iter().position(same)?;
-        let twin = contest.attempts.get_mut(index)?.replace(handle);
+    /// The first attempt answered after another had been begun over the same path. `None` if it is none of the candidates'.
+    fn on_late_lead(&mut self, contest: &mut Contest, now: Instant) -> Option<()> {
+        let tuple = self.connections.get(&contest.handle)?.path_stats(PathId::ZERO)?.tuple;
+        let index = contest.index_over(tuple)?;
+        let lead = contest.handle;
+        let twin = contest.candidate(index).begin(lead);
         contest.lead = Lead::Alive;
         self.close_attempts(twin.into_iter().collect(), now);
-        self.complete_race(handle, index, now);
-        Some((handle, event))
+        self.complete_race(contest, index, now);
+        Some(())
     }
 
-    fn on_lead_closed(
-        &mut self,
-        handle: ConnectionHandle,
-        error: ConnectionError,
-        now: Instant,
-    ) -> Option<(ConnectionHandle, Event)> {
-        let contest = self.races.get_mut(handle)?;
+    /// The connection that the application knows ended. Returns true if the application is told: nothing else is under way.
+    fn on_lead_closed(&mut self, contest: &mut Contest, error: &ConnectionError, now: Instant) -> bool {
         let is_over = contest.race.winner().is_some()
             || matches!(error, ConnectionError::LocallyClosed { .. })
             || now >= contest.race.until();
         if !is_over {
-            if let Some(index) = contest.candidate(handle) {
-                contest.race.on_failed(index, failure(&error), now);
-                contest.on_failed(index, &error);
-                if let Some(attempt) = contest.attempts.get_mut(index) {
-                    *attempt = None;
-                }
+            if let Some(index) = contest.index_of(contest.handle) {
+                contest.on_closed(index, error, now);
             }
             if !contest.race.is_lost() {
-                contest.lead = Lead::Failed(error);
-                return None;
+                contest.lead = Lead::Failed(error.clone());
+                return false;
             }
         }
-        self.end_race(handle, now);
-        Some((handle, Event::Closed(error)))
+        self.end_race(contest, now);
+        true
     }
 
+    /// An event of the connection `handle`, which the application does not know. Returns what it is told of the other.
     fn on_hidden_event(
         &mut self,
         race: ConnectionHandle,
@@ -282,135 +216,97 @@ impl Endpoint {
             Event::Forgotten => {
                 self.note(handle, &event, now);
                 self.races.forget(handle);
+                return None;
             }
             Event::NewToken(_) => self.note(handle, &event, now),
-            Event::Closed(error) => self.on_attempt_closed(race, handle, error, now),
-            Event::Connected => return self.on_attempt_connected(race, handle, now),
             _ => {}
         }
-        None
+        // After the race is over, attempts that lost go on to close.
+        let mut contest = self.races.take(race)?;
+        // An attempt that another took the place of goes on to close, too.
+        let told = contest.index_of(handle).and_then(|index| match &event {
+            Event::Closed(error) => {
+                self.on_attempt_closed(&mut contest, index, error, now);
+                None
+            }
+            Event::Connected => self.on_attempt_connected(&mut contest, index, now),
+            _ => None,
+        });
+        self.races.put_back(contest);
+        Some((race, told?))
     }
 
     fn on_attempt_closed(
         &mut self,
-        race: ConnectionHandle,
-        handle: ConnectionHandle,
+        contest: &mut Contest,
+        index: usize,
         error: &ConnectionError,
         now: Instant,
     ) {
-        let Some(contest) = self.races.get_mut(race) else { return };
-        let Some(index) = contest.candidate(handle) else { return };
-        if let Some(attempt) = contest.attempts.get_mut(index) {
-            *attempt = None;
-        }
-        contest.race.on_failed(index, failure(error), now);
-        contest.on_failed(index, error);
+        contest.on_closed(index, error, now);
         if contest.race.is_lost() {
-            self.stop_race(race, now);
+            self.stop_race(contest, now);
         }
     }
 
-    /// Another attempt than the one that the application knows is complete: it takes the other's place.
-    fn on_attempt_connected(
-        &mut self,
-        race: ConnectionHandle,
-        handle: ConnectionHandle,
-        now: Instant,
-    ) -> Option<(ConnectionHandle, Event)> {
-        let contest = self.races.get_mut(race)?;
-        let index = contest.candidate(handle)?;
-        let (was_told, replay) = (contest.race.winner().is_some(), contest.options.replay);
-        let lead = self.connections.get_mut(&race)?;
+    /// Another attempt than the one that the application knows is complete: it takes the other's place. Returns what the
+    /// application is told.
+    fn on_attempt_connected(&mut self, contest: &mut Contest, index: usize, now: Instant) -> Option<Event> {
+        let race = contest.handle;
+        let handle = contest.candidate(index).attempt.expect("it was under way until it was complete");
+        // A lead that failed stays until the race is over.
+        let pair = self.connections.get_disjoint_mut([&race, &handle]);
+        let [lead, attempt] = pair.map(|one| one.expect("both are connections of the endpoint"));
+        let was_told = contest.race.winner().is_some();
         if was_told && lead.progress().is_completed_by_peer() {
-            self.end_race(race, now);
+            self.end_race(contest, now);
             return None;
         }
-        if !lead.progress().is_replaceable(replay) {
-            self.keep_or_give_up(race, handle, now);
+        if !lead.progress().is_replaceable(contest.options.replay()) {
+            if is_stalled(lead, attempt.progress().born(), now) {
+                lead.give_up_handshake();
+                self.schedule.touch(race);
+                self.end_race(contest, now);
+            } else {
+                contest.race.on_failed(index, Failure::Passing, now);
+                contest.candidate(index).end();
+                self.close_attempts(vec![handle], now);
+            }
             return None;
         }
-        let mut previous = self.take_over(race, handle)?;
-        self.note_unanswered(&previous, now);
-        let winner = self.connections.get_mut(&race)?;
-        winner.succeed(&mut previous, now);
-        if was_told {
-            winner.announce_succession(&previous);
-        }
-        self.retire(handle, previous, now);
-        let contest = self.races.get_mut(race)?;
-        for attempt in contest.attempts.iter_mut().filter(|attempt| **attempt == Some(race)) {
-            *attempt = None;
-        }
-        if let Some(attempt) = contest.attempts.get_mut(index) {
-            *attempt = Some(race);
-        }
-        contest.lead = Lead::Alive;
-        self.complete_race(race, index, now);
-        (!was_told).then_some((race, Event::Connected))
-    }
-
-    /// The attempt `handle` is complete, and nothing can take the place of the lead: what the server
-    /// sent was read, or what it may have read must not be sent again. A lead whose server goes on to speak stays; of one that
-    /// stands still the application learns now rather than after the idle timeout.
-    fn keep_or_give_up(&mut self, race: ConnectionHandle, handle: ConnectionHandle, now: Instant) {
-        let born = self.connections.get(&handle).map_or(now, |attempt| attempt.progress().born());
-        let Some(lead) = self.connections.get_mut(&race) else { return };
-        let patience = STALE.max(lead.progress().handshake_rtt() * 3);
-        let is_over = match lead.progress().has_arrivals() {
-            true => lead.progress().stands_still_since(now - patience),
-            false => lead.progress().stands_still_since(born),
-        };
-        if is_over {
-            lead.give_up_handshake();
-            self.schedule.touch(race);
-            return self.end_race(race, now);
-        }
-        let Some(contest) = self.races.get_mut(race) else { return };
-        if let Some(index) = contest.candidate(handle) {
-            contest.race.on_failed(index, Failure::Passing, now);
-        }
-        let own = contest.attempts.iter_mut().filter(|attempt| **attempt == Some(handle));
-        own.for_each(|attempt| *attempt = None);
-        self.close_attempts(vec![handle], now);
-    }
-
-    /// Takes note of the channel of `previous`, whose place another took, if it was never answered.
-    fn note_unanswered(&mut self, previous: &Connection, now: Instant) {
+        // The connections change places.
+        std::mem::swap(lead, attempt);
+        let (winner, previous) = (lead, attempt);
         if let Some(local) = first_local(previous).filter(|_| !previous.has_authenticated()) {
             self.channels.on_unanswered(local, now);
         }
-    }
-
-    /// Puts the connection `handle` in the place of the one under `race`, which is taken out.
-    fn take_over(&mut self, race: ConnectionHandle, handle: ConnectionHandle) -> Option<Box<Connection>> {
-        let winner = self.connections.remove(&handle)?;
+        winner.succeed(previous, now);
+        if was_told {
+            winner.announce_succession(previous);
+        }
+        previous.close(0, b"", now);
+        let is_gone = previous.lifecycle() == Lifecycle::Closed;
         self.router.exchange(race, handle);
         self.schedule.forget(handle);
         self.schedule.touch(race);
-        self.connections.insert(race, winner)
-    }
-
-    /// Ends the connection whose place was taken, which has the handle of the one that took it.
-    fn retire(&mut self, handle: ConnectionHandle, mut previous: Box<Connection>, now: Instant) {
-        previous.close(0, b"", now);
-        let is_gone = previous.lifecycle() == crate::connection::lifecycle::Lifecycle::Closed;
-        self.connections.insert(handle, previous);
         self.schedule.touch(handle);
         if is_gone {
             self.note(handle, &Event::Forgotten, now);
             self.races.forget(handle);
         }
+        contest.on_taken_over(index);
+        self.complete_race(contest, index, now);
+        (!was_told).then_some(Event::Connected)
     }
 
-    /// The handshake of the connection under `race`, over candidate `index`, is complete here.
-    fn complete_race(&mut self, race: ConnectionHandle, index: usize, now: Instant) {
-        let winner = self.connections.get(&race);
+    /// The handshake of the connection that the application knows, over candidate `index`, is complete here.
+    fn complete_race(&mut self, contest: &mut Contest, index: usize, now: Instant) {
+        let winner = self.connections.get(&contest.handle);
         let (rtt, born) = (
             winner.map(|winner| winner.progress().handshake_rtt()),
             winner.map_or(now, |winner| winner.progress().born()),
         );
-        let Some(contest) = self.races.get_mut(race) else { return };
-        let others = contest.take_others(race);
+        let others = contest.take_others();
         contest.race.on_completed(index, attempt_delay(rtt), now);
         for handle in &others {
             let earlier = self.connections.get(handle).filter(|attempt| attempt.progress().born() < born);
@@ -422,17 +318,12 @@ impl Endpoint {
         self.close_attempts(others, now);
     }
 
-    /// Ends the race: the connection under `race` is on its own.
-    fn end_race(&mut self, race: ConnectionHandle, now: Instant) {
-        let Some(mut contest) = self.races.remove(race) else { return };
-        self.close_attempts(contest.take_others(race), now);
-        self.note_lost(race, &mut contest);
-    }
-
-    /// Takes note of the failures of a race that nobody won.
-    fn note_lost(&mut self, race: ConnectionHandle, contest: &mut Contest) {
+    /// Ends the race: the connection that the application knows is on its own.
+    fn end_race(&mut self, contest: &mut Contest, now: Instant) {
+        self.close_attempts(contest.take_others(), now);
+        contest.lead = Lead::Released;
         if contest.race.winner().is_none() {
-            self.races.on_lost(race, std::mem::take(&mut contest.failures));
+            self.races.on_lost(contest.handle, std::mem::take(&mut contest.failures));
         }
     }
 
@@ -447,21 +338,20 @@ impl Endpoint {
     }
 
     /// Nothing more is tried: if nothing came of it, the application learns why the first attempt failed.
-    fn stop_race(&mut self, race: ConnectionHandle, now: Instant) {
-        let Some(mut contest) = self.races.remove(race) else { return };
-        self.close_attempts(contest.take_others(race), now);
-        self.note_lost(race, &mut contest);
-        let lifecycle = self.connections.get(&race).map(|lead| lead.lifecycle());
-        match contest.lead {
+    fn stop_race(&mut self, contest: &mut Contest, now: Instant) {
+        let (handle, lead) = (contest.handle, contest.lead.clone());
+        self.end_race(contest, now);
+        let lifecycle = self.connections.get(&handle).map(|lead| lead.lifecycle());
+        match lead {
             Lead::Gone(error) => {
-                self.races.news.push_back((race, Event::Closed(error)));
-                self.races.news.push_back((race, Event::Forgotten));
+                self.races.news.push_back((handle, Event::Closed(error)));
+                self.races.news.push_back((handle, Event::Forgotten));
             }
             // It still closes, and is forgotten in time.
             Lead::Failed(error) if lifecycle.is_some_and(|lifecycle| !lifecycle.is_open()) => {
-                self.races.news.push_back((race, Event::Closed(error)));
+                self.races.news.push_back((handle, Event::Closed(error)));
             }
-            Lead::Alive | Lead::Failed(_) => {}
+            Lead::Alive | Lead::Failed(_) | Lead::Released => {}
         }
     }
 
@@ -475,6 +365,28 @@ impl Endpoint {
     }
 }
 
+/// Returns true if nothing comes of `lead`, whose place nothing can take although another attempt, begun at `born`, is complete:
+/// what the server sent was read, or what it may have read must not be sent again. A lead whose server goes on to speak
+/// stays; of one that stands still the application learns now rather than after the idle timeout.
+fn is_stalled(lead: &Connection, born: Instant, now: Instant) -> bool {
+    let patience = STALE.max(lead.progress().handshake_rtt() * 3);
+    match lead.progress().has_arrivals() {
+        true => lead.progress().stands_still_since(now - patience),
+        false => lead.progress().stands_still_since(born),
+    }
+}
+
+/// Tells path 0 of a connection that is about to begin what is known of it.
+fn configure(connection: &mut Connection, candidate: &CandidatePath) {
+    let hints = candidate.way.hints;
+    let told = [
+        (hints != Hints::NONE).then(|| connection.set_hints(PathId::ZERO, hints)),
+        candidate.congestion.clone().map(|congestion| connection.set_congestion(PathId::ZERO, congestion)),
+        Some(connection.set_dscp(PathId::ZERO, candidate.dscp)),
+    ];
+    debug_assert!(told.into_iter().flatten().all(|told| told.is_ok()), "path 0 is open from the start");
+}
+
 /// The local address of path 0.
 fn first_local(connection: &Connection) -> Option<SocketAddr> {
     connection.path_stats(PathId::ZERO).map(|path| path.tuple.local)
@@ -484,17 +396,3 @@ fn first_local(connection: &Connection) -> Option<SocketAddr> {
 const STALE: Duration = Duration::from_secs(1);
 /// The same for an attempt that was never answered: longer than any round trip that is worth waiting for.
 const UNANSWERED: Duration = Duration::from_secs(3);
-
-/// Tells whether another attempt over the same path may succeed where one ended with `error`.
-fn failure(error: &ConnectionError) -> Failure {
-    match error {
-        ConnectionError::IdleTimeout
-        | ConnectionError::HandshakeTimeout
-        | ConnectionError::StatelessReset
-        | ConnectionError::LocallyClosed { .. } => Failure::Passing,
-        ConnectionError::Transport(_)
-        | ConnectionError::PeerTransport(_)
-        | ConnectionError::PeerApplication { .. }
-        | ConnectionError::VersionMismatch => Failure::Final,
-    }
-}

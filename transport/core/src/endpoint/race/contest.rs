@@ -1,8 +1,8 @@
 //! Races of an endpoint, and which connection belongs to which.
 
-use super::ConnectionRace;
+use super::{Action, ConnectionRace, Failure};
 use crate::congestion::Congestion;
-use crate::connection::{Dscp, Event, FourTuple, Replay};
+use crate::connection::{Connection, Dscp, Event, FourTuple, Replay};
 use crate::endpoint::{ClientConfig, ConnectionHandle, NetworkPath};
 use crate::error::ConnectionError;
 use crate::hashing::{KeyedMap, shrink};
@@ -34,11 +34,32 @@ impl CandidatePath {
 /// The race of connection attempts (RFC 8305).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RaceOptions {
-    /// The connection attempt delay, at least 10 milliseconds; `None` takes three times the round trip that is known of a
-    /// path, between 100 milliseconds and 2 seconds, or 250 milliseconds (RFC 8305 §5, §8).
-    pub delay: Option<Duration>,
-    /// Tells whether data may be sent again over another path that the server may have processed already.
-    pub replay: Replay,
+    delay: Option<Duration>,
+    replay: Replay,
+}
+
+impl RaceOptions {
+    /// With the connection attempt delay `delay`, of which 10 milliseconds are the least. Default: three times the round trip
+    /// that is known of a path, between 100 milliseconds and 2 seconds, or 250 milliseconds (RFC 8305 §5, §8).
+    pub fn with_delay(self, delay: Duration) -> Self {
+        Self { delay: Some(delay), ..self }
+    }
+
+    /// With `replay`: tells whether data may be sent again over another path that the server may have processed already.
+    /// Default: it may not.
+    pub fn with_replay(self, replay: Replay) -> Self {
+        Self { replay, ..self }
+    }
+
+    /// The connection attempt delay that the application asks for.
+    pub(super) fn delay(&self) -> Option<Duration> {
+        self.delay
+    }
+
+    /// Tells whether data may be sent twice.
+    pub(super) fn replay(&self) -> Replay {
+        self.replay
+    }
 }
 
 /// A connection to start over the first of several paths that answers.
@@ -61,17 +82,40 @@ pub(in crate::endpoint) enum Lead {
     Failed(ConnectionError),
     /// It ended so and has nothing to do any more.
     Gone(ConnectionError),
+    /// The race is over: the connection is on its own.
+    Released,
+}
+
+/// A candidate of a race.
+#[derive(Debug)]
+pub(super) struct Entrant {
+    pub(super) path: CandidatePath,
+    /// The attempt over it that is under way.
+    pub(super) attempt: Option<ConnectionHandle>,
+}
+
+impl Entrant {
+    /// `attempt` is under way over it. Returns the one that was.
+    pub(super) fn begin(&mut self, attempt: ConnectionHandle) -> Option<ConnectionHandle> {
+        self.attempt.replace(attempt)
+    }
+
+    /// The attempt over it is over.
+    pub(super) fn end(&mut self) {
+        self.attempt = None;
+    }
 }
 
 /// One race of an endpoint.
 #[derive(Debug)]
 pub(in crate::endpoint) struct Contest {
+    /// The handle that the application knows.
+    pub(super) handle: ConnectionHandle,
     pub(super) race: ConnectionRace,
     pub(super) config: ClientConfig,
     pub(super) server_name: Box<str>,
-    pub(super) candidates: Vec<CandidatePath>,
-    /// The attempts under way, by candidate.
-    pub(super) attempts: Vec<Option<ConnectionHandle>>,
+    /// One for each that `race` knows by its index.
+    candidates: Vec<Entrant>,
     pub(super) options: RaceOptions,
     pub(super) lead: Lead,
     /// The reasons for which attempts failed, by the addresses of each; the latest of those over the same.
@@ -79,22 +123,114 @@ pub(in crate::endpoint) struct Contest {
 }
 
 impl Contest {
-    /// The attempt over candidate `index` failed.
-    pub(super) fn on_failed(&mut self, index: usize, error: &ConnectionError) {
-        let Some(tuple) = self.candidates.get(index).map(|candidate| candidate.way.tuple) else { return };
+    /// The race that `dial` asks for, with `config` and until `until`, in which the connection `handle` leads.
+    pub(super) fn new(
+        handle: ConnectionHandle,
+        config: &ClientConfig,
+        dial: Dial<'_>,
+        until: Instant,
+    ) -> Self {
+        let candidates = dial.candidates.iter().map(|path| Entrant { path: path.clone(), attempt: None });
+        let mut contest = Self {
+            handle,
+            race: ConnectionRace::new(dial.candidates.len(), until),
+            config: config.clone(),
+            server_name: dial.server_name.into(),
+            candidates: candidates.collect(),
+            options: dial.options,
+            lead: Lead::Alive,
+            failures: Vec::new(),
+        };
+        // RFC 9000 §8.1.3: a token is for one connection; those of the endpoint are taken one by one.
+        contest.config.token = None;
+        contest
+    }
+
+    /// The candidate that the race knows by `index`.
+    pub(super) fn candidate(&mut self, index: usize) -> &mut Entrant {
+        self.candidates.get_mut(index).expect("the race is over these candidates")
+    }
+
+    /// The index of the candidate that `handle` attempts.
+    pub(super) fn index_of(&self, handle: ConnectionHandle) -> Option<usize> {
+        self.candidates.iter().position(|candidate| candidate.attempt == Some(handle))
+    }
+
+    /// The index of the candidate over `tuple`.
+    pub(super) fn index_over(&self, tuple: FourTuple) -> Option<usize> {
+        self.candidates.iter().position(|candidate| candidate.path.way.tuple == tuple)
+    }
+
+    /// The attempt over candidate `index` began; others wait for `delay`.
+    pub(super) fn on_begun(
+        &mut self,
+        index: usize,
+        attempt: ConnectionHandle,
+        delay: Duration,
+        now: Instant,
+    ) {
+        self.candidate(index).begin(attempt);
+        self.race.on_begun(index, delay, now);
+    }
+
+    /// The attempt over candidate `index` is over, because of `error`.
+    pub(super) fn on_closed(&mut self, index: usize, error: &ConnectionError, now: Instant) {
+        self.race.on_failed(index, failure(error), now);
+        let candidate = self.candidate(index);
+        candidate.end();
+        let tuple = candidate.path.way.tuple;
         self.failures.retain(|(failed, _)| *failed != tuple);
         self.failures.push((tuple, error.clone()));
     }
 
-    /// The candidate that `handle` attempts.
-    pub(super) fn candidate(&self, handle: ConnectionHandle) -> Option<usize> {
-        self.attempts.iter().position(|attempt| *attempt == Some(handle))
+    /// The connection that attempted candidate `index` has got the handle of the race, and the other gives its own away.
+    pub(super) fn on_taken_over(&mut self, index: usize) {
+        let handle = self.handle;
+        let own = self.candidates.iter_mut().filter(|candidate| candidate.attempt == Some(handle));
+        own.for_each(Entrant::end);
+        self.candidate(index).begin(handle);
+        self.lead = Lead::Alive;
     }
 
-    /// Takes the attempts away, but that with `handle`.
-    pub(super) fn take_others(&mut self, handle: ConnectionHandle) -> Vec<ConnectionHandle> {
-        let others = self.attempts.iter_mut().filter(|attempt| **attempt != Some(handle));
-        others.filter_map(Option::take).collect()
+    /// Takes the attempts away, but that of the connection that the application knows.
+    pub(super) fn take_others(&mut self) -> Vec<ConnectionHandle> {
+        let handle = self.handle;
+        let others = self.candidates.iter_mut().filter(|candidate| candidate.attempt != Some(handle));
+        others.filter_map(|candidate| candidate.attempt.take()).collect()
+    }
+
+    /// Takes the next thing that is due at `now`, in which `connections` are the endpoint's.
+    pub(super) fn next(
+        &mut self,
+        connections: &KeyedMap<ConnectionHandle, Box<Connection>>,
+        now: Instant,
+    ) -> Option<Action> {
+        let winner = self.race.winner();
+        let progress = |index: usize| {
+            let attempt = self.candidates.get(index).and_then(|candidate| candidate.attempt);
+            let connection = attempt.and_then(|attempt| connections.get(&attempt)).map(Box::as_ref);
+            // A server that repeats itself has not got the last flight of the winner. One that sends data works on it.
+            let counts =
+                |connection: &&Connection| winner != Some(index) || connection.progress().has_arrivals();
+            connection
+                .filter(counts)
+                .map_or(Instant::ZERO, |connection| connection.progress().progressed_at())
+        };
+        self.race.next(now, progress)
+    }
+}
+
+/// Tells whether another attempt over the same path may succeed where one ended with `error`.
+fn failure(error: &ConnectionError) -> Failure {
+    match error {
+        ConnectionError::IdleTimeout
+        | ConnectionError::HandshakeTimeout
+        | ConnectionError::StatelessReset
+        | ConnectionError::LocallyClosed { .. } => Failure::Passing,
+        ConnectionError::Transport(_)
+        | ConnectionError::PeerTransport(_)
+        | ConnectionError::PeerApplication { .. }
+        | ConnectionError::VersionMismatch => Failure::Final,
     }
 }
 
@@ -129,30 +265,27 @@ impl Races {
         self.hidden.get(&handle).copied()
     }
 
-    /// The race under `handle`.
-    pub(super) fn get_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Contest> {
-        self.contests.get_mut(&handle)
+    /// Takes the race under `handle`, which [`Races::put_back`] takes again; `None` if it is no race, or over.
+    pub(super) fn take(&mut self, handle: ConnectionHandle) -> Option<Contest> {
+        self.contests.remove(&handle)
     }
 
-    /// A race that something is due of.
-    pub(super) fn due(&self, now: Instant) -> Option<ConnectionHandle> {
+    /// Takes a race that something is due of.
+    pub(super) fn take_due(&mut self, now: Instant) -> Option<Contest> {
         self.first.filter(|first| *first <= now)?;
         let due = self.contests.iter().filter(|(_, contest)| contest.race.deadline() <= now);
-        due.map(|(handle, _)| *handle).min()
+        let handle = due.map(|(handle, _)| *handle).min()?;
+        self.take(handle)
     }
 
-    /// Keeps a race under `handle`.
-    pub(super) fn insert(&mut self, handle: ConnectionHandle, contest: Contest) {
-        self.contests.insert(handle, contest);
-        self.follow();
-    }
-
-    /// Ends the race under `handle`.
-    pub(super) fn remove(&mut self, handle: ConnectionHandle) -> Option<Contest> {
-        let contest = self.contests.remove(&handle);
-        shrink(&mut self.contests);
-        self.follow();
-        contest
+    /// Keeps `contest`, unless it is over.
+    pub(super) fn put_back(&mut self, contest: Contest) {
+        if contest.lead == Lead::Released {
+            shrink(&mut self.contests);
+        } else {
+            self.contests.insert(contest.handle, contest);
+        }
+        self.first = self.contests.values().map(|contest| contest.race.deadline()).min();
     }
 
     /// Nobody won the race under `race`.
@@ -171,10 +304,5 @@ impl Races {
     pub(super) fn forget(&mut self, handle: ConnectionHandle) {
         self.hidden.remove(&handle);
         shrink(&mut self.hidden);
-    }
-
-    /// Finds the earliest deadline, after anything changed in a race.
-    pub(super) fn follow(&mut self) {
-        self.first = self.contests.values().map(|contest| contest.race.deadline()).min();
     }
 }

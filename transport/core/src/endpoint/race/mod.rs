@@ -131,7 +131,7 @@ impl ConnectionRace {
     /// The attempt over candidate `index` is over.
     pub(super) fn on_failed(&mut self, index: usize, failure: Failure, now: Instant) {
         let next = self.latest.1 + LEAST_CONNECTION_ATTEMPT_DELAY;
-        let Some(entry) = self.entries.get_mut(index) else { return };
+        let entry = self.entries.get_mut(index).expect("an attempt is one over a candidate");
         let is_final = failure == Failure::Final || now >= self.until;
         entry.attempt = if is_final { Attempt::Failed } else { Attempt::Waiting };
         entry.check_at = (!is_final).then(|| now + entry.pace);

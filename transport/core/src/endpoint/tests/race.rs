@@ -219,7 +219,7 @@ fn the_next_attempt_begins_after_the_delay_and_wins_under_the_first_ones_handle(
 #[test]
 fn the_application_says_how_long_the_others_wait() {
     let mut course = Course::dark(&[0]);
-    course.begin(RaceOptions { delay: Some(milliseconds(40)), ..RaceOptions::default() });
+    course.begin(RaceOptions::default().with_delay(milliseconds(40)));
     course.run_to(milliseconds(100));
     assert_eq!(course.first(1), Some(milliseconds(40)));
 }

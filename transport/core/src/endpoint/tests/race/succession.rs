@@ -15,7 +15,7 @@ fn falls_silent() -> Course {
 }
 
 fn replay(replay: Replay) -> RaceOptions {
-    RaceOptions { delay: None, replay }
+    RaceOptions::default().with_replay(replay)
 }
 
 /// Writes on a new stream of the connection.
