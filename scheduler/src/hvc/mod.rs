@@ -97,6 +97,21 @@ pub struct Hvc {
     deadline_pacer: DeadlinePacer,
 }
 
+/// Two paths that are compared for an item, by index.
+#[derive(Clone, Copy)]
+struct Contenders {
+    bulk: usize,
+    scarce: usize,
+}
+
+/// Paths of which one is chosen for an item.
+#[derive(Clone, Copy)]
+struct Choices<'a> {
+    set: PathSet,
+    /// The alternative to all of them, if there is one.
+    bulk: Option<&'a PathView>,
+}
+
 impl Hvc {
     /// The rule with another price of scarce paths.
     pub fn at(price: Price) -> Self {
@@ -207,7 +222,8 @@ impl Hvc {
         let wide = candidates.without(scarce);
         let scarce = if wide.is_empty() { scarce } else { scarce.without(closed(item, paths, scarce)) };
         let Some(bulk) = self.soonest_that_moves(item, paths, wide) else {
-            return match self.cheapest(item, paths, (scarce, None), ComparisonUnit::Item) {
+            return match self.cheapest(item, paths, Choices { set: scarce, bulk: None }, ComparisonUnit::Item)
+            {
                 Some(index) => self.send_scarce(item, &paths[index]),
                 None => Placement::Wait,
             };
@@ -217,9 +233,10 @@ impl Hvc {
         let unit = if open && item.message.is_none() { ComparisonUnit::Item } else { whole };
         let rival = match self.yields_to_foreground(item) {
             true => None,
-            false => self.cheapest(item, paths, (scarce, Some(&paths[bulk])), unit),
+            false => self.cheapest(item, paths, Choices { set: scarce, bulk: Some(&paths[bulk]) }, unit),
         };
-        let decision = rival.map(|rival| (rival, self.compare(item, paths, (bulk, rival), unit)));
+        let decision =
+            rival.map(|rival| (rival, self.compare(item, paths, Contenders { bulk, scarce: rival }, unit)));
         let bytes = match decision {
             // A bulk path that looks slow, after an outage for instance, shows what it carries only if it is used.
             // Unless all of it crosses the other before that.
@@ -228,7 +245,7 @@ impl Hvc {
                     && !paths[rival].can_send()
                     && paths[bulk].can_send()
                     && spare_capacity::is_long(item, whole, &paths[bulk])
-                    && !self.crosses(item, paths, (rival, bulk)) =>
+                    && !self.crosses(item, paths, rival, bulk) =>
             {
                 item.bytes
             }
@@ -260,9 +277,10 @@ impl Hvc {
         &mut self,
         item: &Item,
         paths: &[PathView],
-        (bulk, rival): (usize, usize),
+        two: Contenders,
         unit: ComparisonUnit,
     ) -> Decision {
+        let Contenders { bulk, scarce: rival } = two;
         let behind = |index: usize| self.reservations.behind(&paths[index], item.now);
         let (bulk_behind, rival_behind) = (behind(bulk), behind(rival));
         let bulk_view = bulk_behind.as_ref().unwrap_or(&paths[bulk]);
@@ -287,12 +305,12 @@ impl Hvc {
         }
         let with_room: PathSet = set.iter().filter(|&index| paths[index].can_send()).collect();
         let Some(open) = soonest(item, paths, with_room) else { return Some(first) };
-        let crosses = self.crosses(item, paths, (first, open));
+        let crosses = self.crosses(item, paths, first, open);
         Some(if crosses { first } else { open })
     }
 
     /// Returns true if all that stands or falls with the item crosses path `one` before the item is there on the `other`.
-    fn crosses(&self, item: &Item, paths: &[PathView], (one, other): (usize, usize)) -> bool {
+    fn crosses(&self, item: &Item, paths: &[PathView], one: usize, other: usize) -> bool {
         let ComparisonUnit::Whole(whole) = self.comparison_unit(item) else { return true };
         let arrival =
             |index: usize, bytes| ComparisonUnit::Item.estimate(index, &paths[index], bytes).arrival;
@@ -387,14 +405,15 @@ impl Hvc {
         recent && is_background(item)
     }
 
-    /// The path of `set` with the least completion and price, to which `bulk` is the alternative; of equals one with room.
+    /// The one of `choices` with the least completion and price; of equals one with room.
     fn cheapest(
         &self,
         item: &Item,
         paths: &[PathView],
-        (set, bulk): (PathSet, Option<&PathView>),
+        choices: Choices<'_>,
         unit: ComparisonUnit,
     ) -> Option<usize> {
+        let Choices { set, bulk } = choices;
         if set.len() <= 1 {
             return set.iter().next();
         }

@@ -31,7 +31,7 @@ use crate::recovery::persistent::Persistence;
 use crate::recovery::rate::RateSample;
 use crate::time::Instant;
 use crate::{Bandwidth, PathId};
-use aggregation::Aggregation;
+use aggregation::{Aggregation, Expected};
 use bandwidth::Bandwidths;
 use cycle::Cycle;
 use full_pipe::FullPipe;
@@ -122,8 +122,8 @@ impl Bbr {
         self.rounds.on_acknowledged(&report.delivery);
         self.update_latest(report);
         self.update_congestion_signals(report);
-        let target = (self.bandwidths.bounded(), self.window);
-        self.aggregation.on_acknowledged(report, self.rounds.count(), target, &self.round_trips);
+        let expected = Expected { rate: self.bandwidths.bounded(), window: self.window };
+        self.aggregation.on_acknowledged(report, self.rounds.count(), expected, &self.round_trips);
         if self.rounds.started() {
             self.full_pipe.on_round(&report.delivery);
         }

@@ -28,7 +28,7 @@ struct Pair {
 
 impl Pair {
     /// Takes the piece `number`, whose bytes say so: of what overlaps the first to arrive counts.
-    fn insert(&mut self, number: u8, (first, end): (usize, usize)) {
+    fn insert(&mut self, number: u8, first: usize, end: usize) {
         let data = Bytes::from(vec![number; end - first]);
         if !self.assembler.insert_next(first as u64, &data, &mut self.blocks) {
             self.assembler.insert(first as u64, data, 1 << 20).expect("few pieces");
@@ -64,7 +64,7 @@ fn try_all(length: usize) {
         for (number, piece) in (1..).zip(sequence) {
             match pieces[*piece] {
                 (0, 0) => pair.read(1),
-                piece => pair.insert(number, piece),
+                (first, end) => pair.insert(number, first, end),
             }
         }
         pair.finish();

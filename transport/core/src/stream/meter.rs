@@ -65,6 +65,15 @@ struct Attached {
     header: u64,
 }
 
+/// The bytes of a half of a stream up to now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HalfProgress {
+    /// Those that were sent, or arrived.
+    pub(super) passed: u64,
+    /// Those that the application has read.
+    pub(super) consumed: u64,
+}
+
 /// The meters of a connection's streams, which most connections have none of.
 #[derive(Debug, Default)]
 pub(super) struct Meters(Option<Box<Table>>);
@@ -72,14 +81,15 @@ pub(super) struct Meters(Option<Box<Table>>);
 type Table = BTreeMap<(StreamId, MeteredHalf), Attached>;
 
 impl Meters {
-    /// Attaches `meter` to a half of which so many bytes have passed, and were consumed; the first `header` do not count.
+    /// Attaches `meter` to a half of which `so_far` has passed; the first `header` bytes do not count.
     pub(super) fn attach(
         &mut self,
         of: (StreamId, MeteredHalf),
         meter: &StreamMeter,
         header: u64,
-        (passed, consumed): (u64, u64),
+        so_far: HalfProgress,
     ) {
+        let HalfProgress { passed, consumed } = so_far;
         meter.pass(passed.saturating_sub(header));
         meter.consume(consumed.saturating_sub(header));
         let header = header.saturating_sub(passed);

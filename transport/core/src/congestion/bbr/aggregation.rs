@@ -19,6 +19,13 @@ pub(super) struct Aggregation {
     filter: WindowedMax<u64>,
 }
 
+/// The rate and the window of the model, against which an excess is measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    pub(super) rate: Bandwidth,
+    pub(super) window: u64,
+}
+
 impl Default for Aggregation {
     fn default() -> Self {
         Self { started_at: Instant::ZERO, started_over: None, acknowledged: 0, filter: WindowedMax::new(1) }
@@ -49,9 +56,10 @@ impl Aggregation {
         &mut self,
         report: &Report,
         round: u64,
-        (rate, window): (Bandwidth, u64),
+        model: Expected,
         times: &RoundTrips,
     ) {
+        let Expected { rate, window } = model;
         let before = self.started_over.and_then(|over| times.min_over(over));
         let mut interval = report.now.since(self.started_at);
         if let (Some(before), Some(after)) = (before, times.min_over(report.over)) {

@@ -2,7 +2,7 @@
 
 use super::writers::Held;
 use super::{Control, StreamEvent, StreamLimits, Streams};
-use crate::stream::meter::{MeteredHalf, StreamMeter};
+use crate::stream::meter::{HalfProgress, MeteredHalf, StreamMeter};
 use crate::stream::receive::ReceiveHalf;
 use crate::stream::send::{Reset, ResetBy, SendHalf};
 use crate::time::Instant;
@@ -221,19 +221,18 @@ impl Streams {
 
     /// Has `meter` count the bytes of a half of a stream, but for the first `header`. Returns false if the half is gone.
     pub fn meter(&mut self, id: StreamId, half: MeteredHalf, meter: &StreamMeter, header: u64) -> bool {
-        let Some(stream) = self.map.get(id) else { return false };
-        let (passed, consumed) = match half {
+        let stream = self.map.get(id);
+        let so_far = stream.and_then(|stream| match half {
             MeteredHalf::Receive => {
-                let Some(receive) = &stream.receive else { return false };
-                (receive.window().received(), receive.window().consumed())
+                let window = stream.receive.as_ref()?.window();
+                Some(HalfProgress { passed: window.received(), consumed: window.consumed() })
             }
-            MeteredHalf::Send => {
-                let Some(send) = &stream.send else { return false };
-                (send.sent(), 0)
-            }
-        };
-        self.meters.attach((id, half), meter, header, (passed, consumed));
-        true
+            MeteredHalf::Send => Some(HalfProgress { passed: stream.send.as_ref()?.sent(), consumed: 0 }),
+        });
+        if let Some(so_far) = so_far {
+            self.meters.attach((id, half), meter, header, so_far);
+        }
+        so_far.is_some()
     }
 
     /// Sets the priority of what is sent on a stream; an urgency above 7 counts as 7. Ignored for streams that are gone.
