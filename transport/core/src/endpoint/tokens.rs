@@ -45,7 +45,7 @@ pub struct Server {
 
 /// A token, for one later connection.
 #[derive(Debug)]
-struct Kept {
+struct ReceivedToken {
     server: Server,
     version: Version,
     token: Bytes,
@@ -54,7 +54,7 @@ struct Kept {
 /// The tokens that servers gave a client, the latest last.
 #[derive(Debug, Default)]
 pub struct ReceivedTokens {
-    kept: VecDeque<Kept>,
+    kept: VecDeque<ReceivedToken>,
     servers: HashMap<ConnectionHandle, Server>,
 }
 
@@ -71,11 +71,10 @@ impl ReceivedTokens {
 
     /// Keeps a token that came over a connection of `version`.
     pub fn put(&mut self, handle: ConnectionHandle, version: Version, token: Bytes) {
-        let Some(server) = self.servers.get(&handle).cloned() else { return };
-        if token.len() > LONGEST {
-            return;
-        }
-        let of_same = |kept: &Kept| kept.server == server;
+        // Connections that peers began are to no server.
+        let server = self.servers.get(&handle).filter(|_| token.len() <= LONGEST);
+        let Some(server) = server.cloned() else { return };
+        let of_same = |token: &ReceivedToken| token.server == server;
         if self.kept.iter().filter(|kept| of_same(kept)).count() >= MOST_OF_ONE
             && let Some(oldest) = self.kept.iter().position(of_same)
         {
@@ -84,7 +83,7 @@ impl ReceivedTokens {
         if self.kept.len() >= MOST {
             self.kept.pop_front();
         }
-        self.kept.push_back(Kept { server, version, token });
+        self.kept.push_back(ReceivedToken { server, version, token });
     }
 
     /// Takes the latest token for a connection to `server` that starts with `version`: nobody gets it again (RFC 9000
@@ -92,7 +91,7 @@ impl ReceivedTokens {
     pub fn take(&mut self, server: &Server, version: Version) -> Option<Bytes> {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
         //# A client MUST NOT include a token that is not applicable to the server that it is connecting to
-        let fits = |kept: &Kept| kept.server == *server && kept.version == version;
+        let fits = |token: &ReceivedToken| token.server == *server && token.version == version;
         let latest = self.kept.iter().rposition(fits)?;
         self.kept.remove(latest).map(|kept| kept.token)
     }

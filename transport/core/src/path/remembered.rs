@@ -11,14 +11,14 @@ use std::time::Duration;
 /// The relation of a path to the knowledge of its endpoint. An idle path keeps two words of it.
 #[derive(Debug, Default)]
 pub(crate) struct Remembered {
-    standing: Standing,
+    lookup: Lookup,
     /// The part in the account of bytes in flight, if it has any.
     claim: Option<Box<Claim>>,
 }
 
-/// The standing of a path in the knowledge of its endpoint.
+/// The state of a path in the knowledge of its endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Standing {
+enum Lookup {
     /// Nobody looked it up yet; what it claims is that of other addresses.
     #[default]
     Due,
@@ -32,7 +32,7 @@ impl Path {
     /// Returns true if nobody looked it up in the endpoint's knowledge. A path that somebody may have opened in the name of another
     /// is not looked up, nor does it take memory.
     pub(crate) fn is_lookup_due(&self) -> bool {
-        self.remembered.standing == Standing::Due && self.route.amplification == Amplification::Validated
+        self.remembered.lookup == Lookup::Due && self.route.amplification == Amplification::Validated
     }
 
     /// Returns true if it has a question to the endpoint's knowledge.
@@ -42,17 +42,17 @@ impl Path {
 
     /// It moved to other addresses: what is known of the former does not hold there.
     pub(in crate::path) fn on_other_addresses(&mut self) {
-        self.remembered.standing = Standing::Due;
+        self.remembered.lookup = Lookup::Due;
     }
 
     /// Returns true if it has no part in the endpoint's knowledge, or none any more.
     pub(crate) fn is_without_memory(&self) -> bool {
-        self.remembered.standing == Standing::Never
+        self.remembered.lookup == Lookup::Never
     }
 
     /// It has no part in the endpoint's knowledge.
     pub(crate) fn forgo_memory(&mut self) {
-        self.remembered.standing = Standing::Never;
+        self.remembered.lookup = Lookup::Never;
     }
 
     /// It has a key, of which `before` is known for `lifetime` from `now` on. Returns true if it resumes that.
@@ -67,7 +67,7 @@ impl Path {
         let resume = before.and_then(|before| CarefulResume::new(before, until, self.route.datagram_size));
         let resumes = resume.is_some();
         self.route.resume(resume);
-        self.remembered.standing = Standing::Known;
+        self.remembered.lookup = Lookup::Known;
         if let Some((_, rtt)) = self.rtts.best().filter(|_| resumes) {
             // The acknowledgement that proved the peer's address is one of initial data.
             let (delivered, in_flight) = (self.route.rate.delivered(), self.sent.in_flight());
@@ -96,16 +96,16 @@ impl Path {
 
     /// Returns true if it can be told from others in the endpoint's knowledge.
     pub(crate) fn is_known(&self) -> bool {
-        self.remembered.standing == Standing::Known
+        self.remembered.lookup == Lookup::Known
     }
 
     /// Returns true if the account of bytes in flight says that it has some, though it has none; or does not know yet of those
     /// that it may have for what is remembered.
     pub(crate) fn is_account_wrong(&self) -> bool {
-        match (self.remembered.standing, &self.remembered.claim) {
-            (Standing::Known, Some(_)) => self.claimed() == 0,
-            (Standing::Known, None) => self.route.careful_resume().is_some_and(|resume| resume.claims() > 0),
-            (Standing::Due | Standing::Never, claim) => claim.is_some(),
+        match (self.remembered.lookup, &self.remembered.claim) {
+            (Lookup::Known, Some(_)) => self.claimed() == 0,
+            (Lookup::Known, None) => self.route.careful_resume().is_some_and(|resume| resume.claims() > 0),
+            (Lookup::Due | Lookup::Never, claim) => claim.is_some(),
         }
     }
 
@@ -144,7 +144,7 @@ impl Path {
     /// The path is over: it has nothing in flight.
     pub(crate) fn release_claim(&mut self, knowledge: &mut Knowledge) {
         self.withdraw(knowledge);
-        self.remembered.standing = Standing::Never;
+        self.remembered.lookup = Lookup::Never;
     }
 
     /// Takes its bytes out of the account.

@@ -13,10 +13,10 @@ const SHARED: usize = 8 << 10;
 
 /// Blocks of memory that the connections of an endpoint use in turn; empty until one is needed.
 #[derive(Debug, Default)]
-pub struct Blocks(Option<Box<Kept>>);
+pub struct Blocks(Option<Box<BlockPool>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct BlockPool {
     blocks: Vec<BytesMut>,
     /// The one that is filled.
     current: usize,

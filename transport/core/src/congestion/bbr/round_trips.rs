@@ -37,7 +37,7 @@ pub(super) enum Probe {
 
 /// The certainty of the minimum of a return path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Standing {
+enum Certainty {
     /// There was no empty queue since its first sample, as far as is known.
     Provisional,
     Settled,
@@ -54,7 +54,7 @@ struct ReturnPath {
     sampled_at: Instant,
     /// The share of what was acknowledged lately.
     weight: f64,
-    standing: Standing,
+    certainty: Certainty,
 }
 
 /// The minima of the return paths of one data path.
@@ -74,14 +74,14 @@ impl RoundTrips {
         let expired = !self.paths.is_empty() && now > self.refreshed_at + PROBE_INTERVAL;
         if let Some(rtt) = report.rtt {
             let index = self.position(report.over, rtt, now);
-            let (before, standing) = (self.weighted(), self.paths[index].standing);
+            let (before, certainty) = (self.weighted(), self.paths[index].certainty);
             if self.paths[index].sample(rtt, now) == Lower::ThanSettled || expired {
                 self.refreshed_at = self.refreshed_at.max(now);
             }
             if expired {
-                self.paths[index].standing = standing;
+                self.paths[index].certainty = certainty;
             }
-            if standing == Standing::Provisional {
+            if certainty == Certainty::Provisional {
                 // The queue was part of the minimum: the mix is another than it seemed.
                 self.shift += self.weighted() - before;
             }
@@ -95,7 +95,7 @@ impl RoundTrips {
         self.refreshed_at = now;
         for path in self.paths.iter_mut().filter(|path| path.sampled_at >= since) {
             path.watched_at = now;
-            path.standing = Standing::Settled;
+            path.certainty = Certainty::Settled;
         }
     }
 
@@ -158,11 +158,11 @@ impl RoundTrips {
             let oldest = oldest.map_or(0, |(index, _)| index);
             self.paths.remove(oldest);
         }
-        let standing = if self.paths.is_empty() {
+        let certainty = if self.paths.is_empty() {
             self.refreshed_at = now;
-            Standing::Settled
+            Certainty::Settled
         } else {
-            Standing::Provisional
+            Certainty::Provisional
         };
         self.paths.push(ReturnPath {
             over,
@@ -172,7 +172,7 @@ impl RoundTrips {
             watched_at: now,
             sampled_at: now,
             weight: 0.0,
-            standing,
+            certainty,
         });
         self.paths.len() - 1
     }
@@ -192,12 +192,12 @@ impl ReturnPath {
         let mut lower = Lower::ThanNothing;
         if rtt < self.watched {
             (self.watched, self.watched_at) = (rtt, now);
-            if self.standing == Standing::Settled {
+            if self.certainty == Certainty::Settled {
                 lower = Lower::ThanSettled;
             }
         } else if now > self.watched_at + PROBE_INTERVAL {
             (self.watched, self.watched_at) = (rtt, now);
-            self.standing = Standing::Provisional;
+            self.certainty = Certainty::Provisional;
         }
         if self.watched < self.min || now > self.min_at + FILTER {
             (self.min, self.min_at) = (self.watched, self.watched_at);

@@ -26,7 +26,7 @@ struct Exchange {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Fate {
+enum Delivery {
     Delivered,
     Repeated,
     Lost,
@@ -57,19 +57,19 @@ impl Exchange {
         }
     }
 
-    fn arrive(&mut self, at: usize, fate: Fate) -> Result<(), TransportError> {
+    fn arrive(&mut self, at: usize, delivery: Delivery) -> Result<(), TransportError> {
         if self.flying.is_empty() {
             return Ok(());
         }
         let (frame, token) = self.flying.swap_remove(at % self.flying.len());
-        if !matches!(fate, Fate::Lost) {
+        if !matches!(delivery, Delivery::Lost) {
             self.deliver(frame.clone())?;
         }
-        match (&token, fate) {
-            (RecoveryToken::NewConnectionId { path, sequence }, Fate::Delivered) => {
+        match (&token, delivery) {
+            (RecoveryToken::NewConnectionId { path, sequence }, Delivery::Delivered) => {
                 self.issuer.on_acknowledged(*path, *sequence);
             }
-            (RecoveryToken::RetireConnectionId { path, sequence }, Fate::Delivered) => {
+            (RecoveryToken::RetireConnectionId { path, sequence }, Delivery::Delivered) => {
                 self.user.on_acknowledged(*path, *sequence);
             }
             // The acknowledgement was lost, or the frame itself.
@@ -91,8 +91,8 @@ impl Exchange {
     }
 }
 
-fn fates() -> impl Strategy<Value = Fate> {
-    prop_oneof![3 => Just(Fate::Delivered), 1 => Just(Fate::Repeated), 1 => Just(Fate::Lost)]
+fn deliveries() -> impl Strategy<Value = Delivery> {
+    prop_oneof![3 => Just(Delivery::Delivered), 1 => Just(Delivery::Repeated), 1 => Just(Delivery::Lost)]
 }
 
 proptest! {
@@ -100,12 +100,12 @@ proptest! {
     fn honest_endpoints_agree_whatever_the_network_does(
         limit in 2_usize..6,
         highest in 0_u32..4,
-        steps in prop::collection::vec((0_usize..64, fates(), 0_u32..12), 0..300),
+        steps in prop::collection::vec((0_usize..64, deliveries(), 0_u32..12), 0..300),
     ) {
         let mut exchange = Exchange::new(limit, highest);
-        for (at, fate, path) in steps {
+        for (at, delivery, path) in steps {
             exchange.send();
-            prop_assert_eq!(exchange.arrive(at, fate), Ok(()));
+            prop_assert_eq!(exchange.arrive(at, delivery), Ok(()));
             if path <= highest && exchange.user.current(PathId(path)).is_some() {
                 exchange.issuer.open_path(PathId(path));
                 exchange.user.open_path(PathId(path));
@@ -117,7 +117,7 @@ proptest! {
             if exchange.flying.is_empty() {
                 break;
             }
-            prop_assert_eq!(exchange.arrive(0, Fate::Delivered), Ok(()));
+            prop_assert_eq!(exchange.arrive(0, Delivery::Delivered), Ok(()));
         }
         prop_assert!(exchange.flying.is_empty(), "the exchange comes to rest");
         for path in (0..=highest).map(PathId) {

@@ -6,10 +6,10 @@ mod backlog;
 mod control;
 mod counters;
 mod events;
-mod fate;
 mod incoming;
 mod limits;
 mod output;
+mod recovery;
 #[cfg(test)]
 mod tests;
 mod writers;

@@ -1,4 +1,4 @@
-//! The fate of frames that were sent (RFC 9000 §13.3).
+//! Frames of streams that were acknowledged, or count as lost (RFC 9000 §13.3).
 
 use super::writers::Held;
 use super::{Control, Interest, StreamEvent, Streams};
@@ -76,6 +76,7 @@ impl Streams {
     }
 
     fn on_data_acknowledged(&mut self, id: StreamId, range: Range<u64>) {
+        // What is late may be of a stream that is over and forgotten.
         let Some(send) = self.send_half(id) else { return };
         // Nothing but what is listed can be done with.
         let (before, needed) = (send.state(), send.listed.map(|(_, need)| need));
