@@ -130,8 +130,8 @@ impl FrameOwners<'_> {
 
     /// Hands the packets that `drain` takes out of path `id` back to their owners, without a word to the controller.
     pub fn resend(&mut self, id: PathId, drain: impl FnOnce(&mut Sent) -> Vec<SentPacket>, now: Instant) {
-        let Some(path) = self.paths.get_mut(id) else { return };
-        for packet in drain(&mut path.sent) {
+        let drained = self.paths.get_mut(id).map(|path| drain(&mut path.sent));
+        for packet in drained.into_iter().flatten() {
             self.on_packet_lost(id, &packet, now);
         }
     }
@@ -154,13 +154,10 @@ impl FrameOwners<'_> {
     /// 0-RTT packets that were sent are given up, and their contents sent again: after a Retry the server knows nothing
     /// of them (RFC 9000 §17.2.5.3).
     pub fn repeat_zero_rtt(&mut self, now: Instant) {
-        let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
         //= https://www.rfc-editor.org/rfc/rfc9002#section-6.4
         //# The sender MUST discard all recovery state associated with those packets and MUST remove them from
         //# the count of bytes in flight.
-        for packet in path.sent.drain_all() {
-            self.on_packet_lost(PathId::ZERO, &packet, now);
-        }
+        self.resend(PathId::ZERO, Sent::drain_all, now);
     }
 
     /// The contents that `tokens` stand for were acknowledged some time ago.
@@ -173,10 +170,7 @@ impl FrameOwners<'_> {
     /// Counts everything that was sent as lost, and forgets what the peer permitted.
     pub fn withdraw(&mut self, now: Instant) {
         for id in self.paths.ids() {
-            let Some(path) = self.paths.get_mut(id) else { continue };
-            for packet in path.sent.drain_all() {
-                self.on_packet_lost(id, &packet, now);
-            }
+            self.resend(id, Sent::drain_all, now);
         }
         self.restart_streams();
     }

@@ -69,8 +69,8 @@ impl Observer {
 
     /// Tells the tracer what is known of path `of`.
     pub fn on_metrics(&mut self, of: PathId, paths: &Paths, now: Instant) {
-        let Some(tracer) = &mut self.tracer else { return };
-        let Some(path) = paths.get(of) else { return };
+        // Most connections have no tracer; and path 0 may be abandoned before the handshake is confirmed.
+        let (Some(tracer), Some(path)) = (&mut self.tracer, paths.get(of)) else { return };
         let (rtt, controller) = (path.rtt(), &path.route.controller);
         let metrics = PathMetrics {
             min_rtt: rtt.min(),

@@ -99,8 +99,8 @@ impl Endpoint {
     /// Returns true if the datagram was a stateless reset of a connection's peer.
     fn is_reset(&mut self, datagram: &Datagram) -> bool {
         for handle in self.router.at_remote(&datagram.remote) {
-            let Some(connection) = self.connections.get_mut(&handle) else { continue };
-            if connection.on_possible_reset(&datagram.bytes) {
+            let connection = self.connections.get_mut(&handle);
+            if connection.is_some_and(|connection| connection.on_possible_reset(&datagram.bytes)) {
                 self.schedule.touch(handle);
                 return true;
             }
@@ -419,6 +419,7 @@ impl Endpoint {
 
     /// A peer's handshake is complete: its connection counts from now on.
     pub(super) fn complete_handshake(&mut self, handle: ConnectionHandle, now: Instant) {
+        // Usually there is a slot for it.
         let Some(gone) = self.clients.complete(handle, now) else { return };
         if gone == handle {
             self.stats.slots.refused_connections += 1;

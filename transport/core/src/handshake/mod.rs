@@ -233,6 +233,7 @@ impl Handshake {
         if role == Role::Server || self.repetitions >= REPETITIONS {
             return;
         }
+        // Its keys are not made yet, or discarded, for the server showed that it needs nothing more.
         let Some(space) = self.space(level).filter(|space| space.has_keys()) else { return };
         // What is repeated already is not repeated for every packet of the same flight.
         if space.crypto.has_pending() || space.last_eliciting().is_none_or(|at| at >= now) {

@@ -383,8 +383,8 @@ impl Paths {
         if self.destination(id, tuple).is_some() {
             return;
         }
-        let Some(path) = self.open.iter_mut().find(|path| path.id == id) else { return };
-        if let Some(candidate) = path.elsewhere.get_mut(tuple) {
+        let path = self.open.iter_mut().find(|path| path.id == id);
+        if let Some(candidate) = path.and_then(|path| path.elsewhere.get_mut(tuple)) {
             candidate.destination = self.remote_ids.lend(id).or(candidate.destination);
         }
     }
@@ -398,8 +398,8 @@ impl Paths {
         fresh: Option<Box<Measurements>>,
         now: Instant,
     ) {
-        let Some(path) = self.open.iter_mut().find(|path| path.id == id) else { return };
-        let Some(mut to) = path.elsewhere.take(tuple) else { return };
+        let path = self.open.iter_mut().find(|path| path.id == id).expect("an open path moves");
+        let mut to = path.elsewhere.take(tuple).expect("it moves to an address of its own");
         if let Some(taken) = to.destination {
             // The peer may have had it retired meanwhile (RFC 9000 §5.1.2).
             let is_known = self.remote_ids.id_of(id, taken).is_some();

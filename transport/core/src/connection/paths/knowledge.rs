@@ -6,6 +6,7 @@ use crate::knowledge::{Knowledge, PathKey};
 use crate::path::path::Path;
 use crate::time::Instant;
 use crate::trace::{ResumePhase, ResumeTrigger, TraceEvent};
+use smallvec::SmallVec;
 use std::time::Duration;
 
 /// The time after which the endpoint learns again of a path in use.
@@ -31,11 +32,12 @@ fn consult(connection: &mut Connection, knowledge: &mut Knowledge, epoch: Durati
     if !connection.paths.open().any(Path::asks_knowledge) {
         return;
     }
-    for id in connection.paths.ids() {
-        let Some(path) = connection.paths.get(id).filter(|path| path.asks_knowledge()) else { continue };
+    let asking = connection.paths.open().filter(|path| path.asks_knowledge()).map(|path| path.id);
+    for id in asking.collect::<SmallVec<[PathId; 4]>>() {
+        let path = connection.paths.get(id).expect("the path is open");
         let key = key_of(path, &connection.config, connection.role);
         let is_told_apart = is_unique(connection, id, &key);
-        let Some(path) = connection.paths.get_mut(id) else { continue };
+        let path = connection.paths.get_mut(id).expect("the path is open");
         if path.is_lookup_due() && !is_told_apart {
             path.forgo_memory();
         } else if path.is_lookup_due()

@@ -9,15 +9,18 @@ use crate::connection::lifecycle::Lifecycle;
 use crate::connection::paths::maintenance::PathMaintenance;
 use crate::connection::paths::multipath::VALIDATIONS;
 use crate::connection::receive::Origin;
+use crate::connection::terms::Terms;
 use crate::connection::{Connection, Event, FourTuple, PathEvent, Role};
 use crate::error::{Dropped, PacketError};
 use crate::path::amplification::Amplification;
 use crate::path::candidates::{CandidateAddress, CandidatePurpose, Measurements};
 use crate::path::lifecycle::LifecycleEvent;
+use crate::path::path::Path;
 use crate::path::paths::Paths;
 use crate::recovery::delay::PathRtts;
 use crate::recovery::persistent::PersistentCongestion;
 use crate::recovery::rtt::INITIAL_RTT;
+use crate::seed::Randomness;
 use crate::time::Instant;
 use crate::wire::level::Level;
 use crate::wire::transport_parameters::TransportParameters;
@@ -159,7 +162,7 @@ impl PathMaintenance<'_> {
     pub(in crate::connection) fn arrive_elsewhere(&mut self, origin: &Origin) -> Result<(), PacketError> {
         let (role, migration) = (self.terms.role, self.terms.config.migration);
         let preferred = self.terms.config.preferred_addresses;
-        let Some(path) = self.owners.paths.any_mut(origin.path) else { return Ok(()) };
+        let path = self.owners.paths.any_mut(origin.path).expect("only its address is another");
         let known = path.elsewhere.get(origin.tuple).is_some();
         let refused = match role {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-9
@@ -187,10 +190,9 @@ impl PathMaintenance<'_> {
     /// Takes note of where a packet that is no duplicate came from, before its frames are read.
     pub(in crate::connection) fn hear(&mut self, origin: &Origin, now: Instant) {
         let lifetime = self.candidate_lifetime();
-        let Some(path) = self.owners.paths.get_mut(origin.path).filter(|_| origin.level == Level::OneRtt)
-        else {
-            return;
-        };
+        // Packets of the handshake move nothing, nor do late ones of an abandoned path.
+        let path = self.owners.paths.get_mut(origin.path).filter(|_| origin.level == Level::OneRtt);
+        let Some(path) = path else { return };
         if path.route.tuple == origin.tuple {
             path.on_heard_with(origin.id_sequence, now);
         } else if path.elsewhere.get(origin.tuple).is_some() {
@@ -209,8 +211,8 @@ impl PathMaintenance<'_> {
             return;
         }
         self.owners.paths.renew_destination(origin.path, origin.tuple);
-        let Some(path) = self.owners.paths.get_mut(origin.path) else { return };
-        if let Some(failed) = path.elsewhere.failed_mut(origin.tuple) {
+        let path = self.owners.paths.get_mut(origin.path);
+        if let Some(failed) = path.and_then(|path| path.elsewhere.failed_mut(origin.tuple)) {
             // RFC 9000 §9.5: the connection ID that it has may be used again, for the address is the same.
             let patience = self.terms.config.validation_timeout;
             failed.validation.start_within(now, self.rng.get(), INITIAL_RTT, patience);
@@ -223,7 +225,7 @@ impl PathMaintenance<'_> {
         if self.owners.paths.pending_candidates() >= VALIDATIONS {
             return;
         }
-        let Some(path) = self.owners.paths.get(origin.path) else { return };
+        let path = self.owners.paths.get(origin.path).expect("an open path was heard");
         let mut candidate =
             CandidateAddress::new(origin.tuple, CandidatePurpose::Probing, now + self.candidate_lifetime());
         candidate.on_heard(origin.id_sequence);
@@ -295,8 +297,9 @@ impl PathMaintenance<'_> {
         {
             return;
         }
-        let Some(path) = self.owners.paths.get(origin.path) else { return };
-        if path.elsewhere.get(origin.tuple).is_none() {
+        // A frame of the packet may have abandoned the path.
+        let path = self.owners.paths.get(origin.path);
+        if path.is_none_or(|path| path.elsewhere.get(origin.tuple).is_none()) {
             return;
         }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.3
@@ -311,8 +314,8 @@ impl PathMaintenance<'_> {
 
     /// Takes `tuple`, an address of path `id` beside the one in use, into use.
     fn migrate_to(&mut self, id: PathId, tuple: FourTuple, now: Instant) {
-        let Some(path) = self.owners.paths.get(id) else { return };
-        let Some(to) = path.elsewhere.get(tuple) else { return };
+        let path = self.owners.paths.get(id).expect("an open path moves");
+        let to = path.elsewhere.get(tuple).expect("it moves to an address of its own");
         let returns = to.measurements.is_some();
         let forged = to.purpose == CandidatePurpose::Previous && !path.route.validation.is_validated();
         let same_network = path.route.tuple.has_addresses_of(&tuple);
@@ -328,8 +331,12 @@ impl PathMaintenance<'_> {
             // What went to the wrong address did not arrive, which says nothing about this one.
             self.owners.resend(id, |sent| sent.drain(since..next), now);
         }
-        self.start_validations(id, now);
-        let Some(path) = self.owners.paths.get_mut(id) else { return };
+        let lifetime = self.candidate_lifetime();
+        let path = self.owners.paths.get_mut(id).expect("an open path moved");
+        if let Some(left) = path.elsewhere.previous_mut() {
+            left.keep_until(now + lifetime);
+        }
+        start_validations(path, &self.terms, self.rng, now);
         path.on_migrated(now);
         if path.route.validation.is_validated() && !forged {
             self.settle_in(id, now);
@@ -354,26 +361,6 @@ impl PathMaintenance<'_> {
         })
     }
 
-    /// Both the new address and the one left are validated: the packet that moved the path may have been forwarded by
-    /// somebody in between (RFC 9000 §9.3.3).
-    fn start_validations(&mut self, id: PathId, now: Instant) {
-        let (patience, lifetime) = (self.terms.config.validation_timeout, self.candidate_lifetime());
-        let Some(path) = self.owners.paths.get_mut(id) else { return };
-        if let Some(left) = path.elsewhere.previous_mut() {
-            left.keep_until(now + lifetime);
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-9.3.3
-            //# In response to an apparent migration, endpoints MUST validate the previously active path using
-            //# a PATH_CHALLENGE frame
-            if self.terms.role == Role::Server && !left.validation.is_pending() {
-                left.validation.start_within(now, self.rng.get(), INITIAL_RTT, patience);
-            }
-        }
-        let validation = &mut path.route.validation;
-        if !validation.is_validated() && !validation.is_pending() {
-            validation.start_within(now, self.rng.get(), INITIAL_RTT, patience);
-        }
-    }
-
     /// The peer is proven to receive where path `id` has moved to.
     fn settle_in(&mut self, id: PathId, now: Instant) {
         let since = self.owners.paths.get(id).map_or(0, |path| path.route.since);
@@ -392,11 +379,11 @@ impl PathMaintenance<'_> {
     /// Validation of the address that path `id` moved to has failed: it returns to the last that was validated (RFC
     /// 9000 §9.3.2). False if there is none.
     pub(in crate::connection) fn revert_migration(&mut self, id: PathId, now: Instant) -> bool {
-        let left = self.owners.paths.get(id).and_then(|path| path.elsewhere.left()).map(|left| left.tuple);
+        let left = self.owners.paths.get(id).and_then(|path| path.elsewhere.left());
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.3.2
         //# To protect the connection from failing due to such a spurious migration, an endpoint MUST revert
         //# to using the last validated peer address when validation of a new peer address fails
-        let Some(tuple) = left else { return false };
+        let Some(tuple) = left.map(|left| left.tuple) else { return false };
         self.migrate_to(id, tuple, now);
         // Acknowledgements went to the other address. The probe that takes them along is no bare acknowledgement (RFC 9000
         // §13.2.1).
@@ -411,7 +398,7 @@ impl PathMaintenance<'_> {
     /// Forgets addresses of path `id` whose time is over.
     pub(in crate::connection) fn expire_candidates(&mut self, id: PathId, now: Instant) {
         let contact = self.owners.paths.contact();
-        let Some(path) = self.owners.paths.get_mut(id) else { return };
+        let path = self.owners.paths.get_mut(id).expect("timers are those of open paths");
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.1
         //# If path validation fails, the client MUST continue sending all future packets to the server's
         //# original IP address.
@@ -424,6 +411,7 @@ impl PathMaintenance<'_> {
 
     /// PATH_CHALLENGE: the answer goes out where the challenge came in (RFC 9000 §8.2.2).
     pub(in crate::connection) fn on_challenge(&mut self, origin: &Origin, data: [u8; 8]) {
+        // A frame before this one in the packet may have abandoned the path, which then owes nothing.
         let Some(path) = self.owners.paths.get_mut(origin.path) else { return };
         //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.1
         //# Unlike other cases where datagrams are expanded, endpoints MUST NOT discard datagrams that appear
@@ -443,6 +431,7 @@ impl PathMaintenance<'_> {
     /// PATH_RESPONSE: it validates the address that the challenge went to, wherever it comes from (RFC 9000 §8.2.3), as
     /// long as it is on the same path.
     pub(in crate::connection) fn on_response(&mut self, origin: &Origin, data: [u8; 8], now: Instant) {
+        // A frame before this one in the packet may have abandoned the path.
         let Some(path) = self.owners.paths.get_mut(origin.path) else { return };
         let was_validated = path.route.validation.is_validated();
         if path.route.validation.on_response(data) {
@@ -460,14 +449,33 @@ impl PathMaintenance<'_> {
             }
             return;
         }
-        let Some(tuple) = path.elsewhere.on_response(data) else { return };
+        let answering = path.elsewhere.on_response(data).and_then(|tuple| path.elsewhere.get(tuple));
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.3
         //# If path validation of the server's preferred address succeeds, the client MUST abandon validation
         //# of the original address and migrate to using the server's preferred address
-        if path.elsewhere.get(tuple).is_some_and(|one| one.purpose == CandidatePurpose::Pending) {
+        if let Some(CandidateAddress { tuple, purpose: CandidatePurpose::Pending, .. }) = answering {
+            let tuple = *tuple;
             self.migrate_to(origin.path, tuple, now);
             self.show(origin.path, now);
         }
+    }
+}
+
+/// Both the new address of `path` and the one left are validated: the packet that moved the path may have been forwarded by
+/// somebody in between (RFC 9000 §9.3.3).
+fn start_validations(path: &mut Path, terms: &Terms<'_>, rng: &mut Randomness, now: Instant) {
+    let patience = terms.config.validation_timeout;
+    if let Some(left) = path.elsewhere.previous_mut() {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-9.3.3
+        //# In response to an apparent migration, endpoints MUST validate the previously active path using
+        //# a PATH_CHALLENGE frame
+        if terms.role == Role::Server && !left.validation.is_pending() {
+            left.validation.start_within(now, rng.get(), INITIAL_RTT, patience);
+        }
+    }
+    let validation = &mut path.route.validation;
+    if !validation.is_validated() && !validation.is_pending() {
+        validation.start_within(now, rng.get(), INITIAL_RTT, patience);
     }
 }
 

@@ -77,6 +77,7 @@ impl PathMaintenance<'_> {
         //# A client MUST NOT use these for other connections, including connections that are resumed from the
         //# current connection.
         let Some(preferred) = &self.terms.peer.parameters().preferred_address else { return };
+        // Path 0 may be abandoned meanwhile.
         let Some(path) = self.owners.paths.get(PathId::ZERO) else { return };
         let current = path.route.tuple;
         let remote = match current.remote {

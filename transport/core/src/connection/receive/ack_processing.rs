@@ -70,12 +70,12 @@ impl LossRecovery<'_> {
         if sent_here {
             path.on_ack(&acknowledged, Return { over, delay }, Limited::ByRounds, now);
         }
+        settle_sizes(path, &acknowledged, now);
         self.owners.paths.refresh_delays();
         if answered {
             self.owners.on_answering(of, now);
             self.events.push(Event::Path(PathEvent::Answering(of)));
         }
-        self.settle_sizes(of, &acknowledged, now);
         for packet in &acknowledged.packets {
             self.on_packet_acknowledged(of, packet, now);
             if let Some(keys) = self.keys.current_mut() {
@@ -104,18 +104,6 @@ impl LossRecovery<'_> {
         self.owners.streams.set_windows(windows);
     }
 
-    /// Datagrams are larger from now on if a probe of their size arrived.
-    fn settle_sizes(&mut self, of: PathId, acknowledged: &Acknowledged, now: Instant) {
-        let Some(path) = self.owners.paths.get_mut(of) else { return };
-        let mut grew = false;
-        for packet in &acknowledged.packets {
-            grew |= path.route.mtu.on_acknowledged(packet);
-        }
-        if grew {
-            path.route.follow_mtu(now);
-        }
-    }
-
     /// The acknowledgement delay that the peer reports, at most what it promised (RFC 9002 §5.3).
     fn scaled_delay(&self, raw: u64) -> Duration {
         ack_delay(raw, self.terms.peer.parameters().ack_delay_exponent, self.terms.max_ack_delay())
@@ -126,13 +114,12 @@ impl LossRecovery<'_> {
     /// Coupling is for paths that may share a bottleneck (RFC 6356 §2). A rate that was promised to a path is a bottleneck
     /// of its own: such a path is fair to nobody by holding its siblings back, nor they by holding it.
     fn introduce_siblings(&mut self, of: PathId) {
-        let Some(own) = self.owners.paths.get(of).filter(|path| path.route.controller.flow().is_some())
-        else {
-            return;
-        };
+        let paths = &self.owners.paths;
+        // Most controllers are not coupled; and an acknowledgement may be for packets of a path that is over.
+        let Some(own) = paths.get(of).filter(|path| path.route.controller.flow().is_some()) else { return };
         let is_sibling =
             |path: &Path| path.id != of && !path.route.has_own_rate() && !own.route.has_own_rate();
-        let others = self.owners.paths.open().filter(|path| is_sibling(path));
+        let others = paths.open().filter(|path| is_sibling(path));
         let flows: SmallVec<[Flow; 3]> = others.filter_map(|path| path.route.controller.flow()).collect();
         if let Some(path) = self.owners.paths.get_mut(of) {
             path.route.controller.on_siblings(&flows);
@@ -143,7 +130,7 @@ impl LossRecovery<'_> {
     pub(in crate::connection) fn detect_lost(&mut self, of: PathId, now: Instant) {
         let delay = self.terms.max_ack_delay();
         self.introduce_siblings(of);
-        let Some(path) = self.owners.paths.get_mut(of) else { return };
+        let path = self.owners.paths.get_mut(of).expect("losses are those of open paths");
         let mut lost = path.sent.detect_lost(now, path.thresholds());
         if let Some(records) = path.sent.take_records() {
             self.pool.put_records(records);
@@ -153,7 +140,10 @@ impl LossRecovery<'_> {
         for packet in &refused {
             self.owners.on_packet_lost(of, packet, now);
         }
-        let Some(path) = self.owners.paths.get_mut(of).filter(|_| !lost.packets.is_empty()) else { return };
+        if lost.packets.is_empty() {
+            return;
+        }
+        let path = self.owners.paths.get_mut(of).expect("no loss closes a path");
         if path.route.mtu.on_lost(&lost.packets, now) {
             path.route.follow_mtu(now);
         }
@@ -188,6 +178,7 @@ impl LossRecovery<'_> {
         ack: &Ack,
         now: Instant,
     ) -> Result<(), TransportError> {
+        // RFC 9001 §4.9: keys, and with them the space, are discarded before late acknowledgements arrive.
         let Some(space) = self.owners.handshake.space(level) else { return Ok(()) };
         let acknowledged = space.sent.on_ack(ack, now)?;
         if acknowledged.packets.is_empty() {
@@ -219,10 +210,11 @@ impl LossRecovery<'_> {
 
     /// Declares Initial or Handshake packets lost.
     pub(in crate::connection) fn detect_long_lost(&mut self, level: Level, now: Instant) {
-        let Some(path) = self.owners.paths.get(PathId::ZERO) else { return };
+        let (path, space) = (self.owners.paths.get(PathId::ZERO), self.owners.handshake.space(level));
+        // The acknowledgement may have confirmed the handshake, which ends the space; path 0 may be abandoned before.
+        let (Some(path), Some(space)) = (path, space) else { return };
         // A handful of packets shows no reordering worth learning from.
         let thresholds = Thresholds::initial(path.rtts.loss_delay());
-        let Some(space) = self.owners.handshake.space(level) else { return };
         let lost = space.sent.detect_lost(now, thresholds);
         if lost.packets.is_empty() {
             return;
@@ -239,6 +231,17 @@ impl LossRecovery<'_> {
             }
             self.owners.on_packet_lost(PathId::ZERO, packet, now);
         }
+    }
+}
+
+/// Datagrams of `path` are larger from now on if a probe of their size arrived.
+fn settle_sizes(path: &mut Path, acknowledged: &Acknowledged, now: Instant) {
+    let mut grew = false;
+    for packet in &acknowledged.packets {
+        grew |= path.route.mtu.on_acknowledged(packet);
+    }
+    if grew {
+        path.route.follow_mtu(now);
     }
 }
 

@@ -89,12 +89,10 @@ impl Sender<'_> {
         let mut room = self.prepare(round, index, TYPICAL).min(LARGEST);
         if room < TYPICAL {
             // The address of that path may be sent no more (RFC 9000 §8.1): any other path tells the peer as well.
-            let others = (0..round.views.len()).filter(|other| *other != index);
-            let Some(other) =
-                others.into_iter().find(|other| self.prepare(round, *other, TYPICAL) >= TYPICAL)
-            else {
-                return;
-            };
+            let mut others = (0..round.views.len()).filter(|other| *other != index);
+            // If none can, it waits for the next round.
+            let other = others.find(|other| self.prepare(round, *other, TYPICAL) >= TYPICAL);
+            let Some(other) = other else { return };
             index = other;
             room = self.prepare(round, index, TYPICAL).min(LARGEST);
         }
@@ -107,12 +105,14 @@ impl Sender<'_> {
     /// would not be missed if it died. Every few of them, and before the first where nothing is known of late, a PING asks
     /// whether they arrive, so that a silent path is found out within one probe timeout. Far fewer PINGs leave than arrive, so two endpoints never keep each other busy.
     fn probe_return_path(&mut self, round: &mut TransmissionRound, index: usize, of: PathId) {
-        let Some(carrier) = round.views.get(index).map(|view| view.id).filter(|id| *id != of) else { return };
-        let Some(path) = self.paths.get_mut(carrier) else { return };
+        let other = round.views.get(index).filter(|view| view.id != of);
         //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.1
         //# In that case, an endpoint MUST NOT send an ack-eliciting frame in all packets that would otherwise
         //# be non-ack-eliciting, to avoid an infinite feedback loop of acknowledgments.
-        if path.liveness.on_steered(round.now) && !path.sent.has_ack_eliciting_in_flight() {
+        if let Some(path) = other.and_then(|view| self.paths.get_mut(view.id))
+            && path.liveness.on_steered(round.now)
+            && !path.sent.has_ack_eliciting_in_flight()
+        {
             self.put(round, index, &Frame::Ping, None);
         }
     }
@@ -120,9 +120,12 @@ impl Sender<'_> {
     /// Adds an acknowledgement of the path's own packets to the probe that is being built on path `index`: one that is
     /// owed, and on a silent path, which no other acknowledgement takes, a copy of what arrived since it was asked last.
     pub(in crate::connection) fn report_in_probe(&mut self, round: &mut TransmissionRound, index: usize) {
-        let Some(builder) = round.builders.get(index) else { return };
+        // A probe that holds little more than its PING reports nothing.
+        let Some(builder) = round.builders.get(index).filter(|builder| builder.room() >= TYPICAL) else {
+            return;
+        };
         let (id, room) = (builder.path, builder.room().min(LARGEST));
-        let Some(path) = self.paths.get(id).filter(|_| room >= TYPICAL) else { return };
+        let path = self.paths.get(id).expect("a round is over open paths");
         if !path.liveness.is_silent() {
             if path.received.pending()
                 && let Some((frame, token)) = self.build_acknowledgement(id, room, round.now)

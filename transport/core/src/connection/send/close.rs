@@ -104,14 +104,13 @@ impl Sender<'_> {
         let ids = (self.handshake.ids.remote(), self.handshake.ids.local);
         let (version, role) = (self.handshake.version(), self.role);
         let token = self.handshake.token().clone();
-        let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
-        if path.route.amplification.allowance() < MINIMUM_DATAGRAM {
+        // Path 0 may be abandoned before the handshake is confirmed.
+        let path = self.paths.get(PathId::ZERO);
+        if path.is_none_or(|path| path.route.amplification.allowance() < MINIMUM_DATAGRAM) {
             return;
         }
-        let Some(space) = self.handshake.space(level) else { return };
-        if !space.has_keys() {
-            return;
-        }
+        // RFC 9001 §4.9: keys of a level are not made yet, or discarded.
+        let Some(space) = self.handshake.space(level).filter(|space| space.has_keys()) else { return };
         let number = space.sent.next_number(self.rng.get());
         let (kind, token) = match level {
             Level::Initial => (LongKind::Initial, token.as_ref()),
@@ -148,6 +147,7 @@ impl Sender<'_> {
 
     /// Queues a datagram of sealed packets for the address of the handshake.
     fn send_closes(&mut self, bytes: Vec<u8>, ecn: Ecn) {
+        // There are bytes only of packets that path 0 was open for.
         let Some(path) = self.paths.get(PathId::ZERO).filter(|_| !bytes.is_empty()) else { return };
         let FourTuple { local, remote } = path.route.tuple;
         self.queue.push(Transmit { local, remote, ecn, dscp: path.dscp(), bytes, segment: None });

@@ -9,8 +9,9 @@ use crate::wire::frame::Frame;
 impl Sender<'_> {
     /// Takes control frames from their owners, as long as there is space for them.
     pub(in crate::connection) fn collect_control(&mut self, now: Instant) {
-        while self.control.has_space() {
-            let Some((frame, token)) = self.next_control(now) else { return };
+        while self.control.has_space()
+            && let Some((frame, token)) = self.next_control(now)
+        {
             debug_assert!(Tracked::of(&frame).is(&token), "{token:?} is not that of {frame:?}");
             self.control.push(frame, Some(token));
         }

@@ -33,7 +33,7 @@ impl Sender<'_> {
         if self.paths.remote_ids.current(id).is_none() {
             return;
         }
-        let Some(path) = self.paths.get_mut(id) else { return };
+        let path = self.paths.get_mut(id).expect("it is the path that is open");
         let room = path.route.room(path.sent.in_flight(), now);
         path.route.on_pass(room, path.sent.next_unused());
         if room >= path.route.datagram_size {

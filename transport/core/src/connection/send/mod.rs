@@ -179,14 +179,14 @@ impl Sender<'_> {
         index: usize,
         least: usize,
     ) -> usize {
-        let Some(builder) = round.builders.get(index) else { return 0 };
-        if builder.open.is_some() {
+        if let Some(builder) = round.builders.get(index).filter(|builder| builder.open.is_some()) {
             let room = builder.room();
             if room >= least {
                 return room;
             }
             self.seal(round, index);
         }
+        // Where no path may send, a caller asks for the first in vain.
         let Some(builder) = round.builders.get_mut(index) else { return 0 };
         // RFC 9000 §8.1 binds acknowledgements too, which no congestion window does.
         let allowance = self.paths.get(builder.path).map_or(0, |path| path.route.amplification.allowance());
@@ -194,6 +194,7 @@ impl Sender<'_> {
             return 0;
         }
         if builder.open.is_none() {
+            // There may be no connection ID of the peer for the path (RFC 10069 §3.2).
             let Some(start) = self.next_packet(builder.path) else { return 0 };
             // The second packet means a batch.
             let spare = match builder.segments {
@@ -213,6 +214,7 @@ impl Sender<'_> {
     }
 
     pub(in crate::connection) fn next_packet(&mut self, path: crate::PathId) -> Option<PacketStart> {
+        // Before the handshake has made keys there are those of 0-RTT, if any.
         let Some(keys) = self.keys.current() else { return self.next_zero_rtt_packet() };
         let phase = keys.phase();
         //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
@@ -383,17 +385,18 @@ impl Sender<'_> {
 
     /// Hands the sealed datagrams of path `index` to the transmit queue.
     pub(in crate::connection) fn flush(&mut self, round: &mut TransmissionRound, index: usize) {
-        let Some(builder) = round.builders.get_mut(index) else { return };
-        let done = builder.take_batch();
-        self.queue_datagrams(done);
+        if let Some(builder) = round.builders.get_mut(index) {
+            let done = builder.take_batch();
+            self.queue_datagrams(done);
+        }
     }
 
     /// Queues the datagrams of `builder`, all sealed.
     pub(in crate::connection) fn queue_datagrams(&mut self, builder: PacketBuilder) {
-        let Some(path) = self.paths.get(builder.path) else { return };
         if builder.bytes.is_empty() {
             return;
         }
+        let path = self.paths.get(builder.path).expect("datagrams are sealed for open paths");
         let transmit = Transmit {
             local: path.route.tuple.local,
             remote: path.route.tuple.remote,

@@ -55,6 +55,7 @@ impl Sender<'_> {
     }
 
     fn send_size_probe(&mut self, id: PathId, size: usize, now: Instant) {
+        // Without a connection ID of the peer for the path it waits for one.
         let Some(start) = self.next_packet(id) else { return };
         let mut builder = PacketBuilder::new(id, size);
         builder.purpose = DatagramPurpose::SizeProbe;

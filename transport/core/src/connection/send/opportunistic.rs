@@ -25,7 +25,10 @@ impl Sender<'_> {
     pub(in crate::connection) fn offer_overdue_data(&mut self, now: Instant) {
         for id in self.paths.ids() {
             let late = self.worth_copying(id, now);
-            let Some(path) = self.paths.get_mut(id).filter(|_| !late.is_empty()) else { continue };
+            if late.is_empty() {
+                continue;
+            }
+            let path = self.paths.get_mut(id).expect("the path is open");
             let oldest = path.sent.oldest_unacked().map_or(0, |packet| packet.number);
             late.iter().for_each(|late| path.copies.note(late.number, late.packet.bytes, oldest));
             let mut owners = frame_owners!(self);
@@ -37,7 +40,8 @@ impl Sender<'_> {
 
     /// The packets in flight on path `id` of which the policy wants copies now.
     fn worth_copying(&mut self, id: PathId, now: Instant) -> Vec<Overdue> {
-        let Some(path) = self.paths.get(id) else { return Vec::new() };
+        let path = self.paths.get(id).expect("the path is open");
+        // Most paths carry what they promise.
         let Some(rate) = path.collapsed_rate(now) else { return Vec::new() };
         let room = self.paths.room_beside(id, now).min(self.copy_allowance());
         if room == 0 {

@@ -48,7 +48,7 @@ impl Sender<'_> {
             return false;
         }
         let answers_with_ping = self.role == Role::Client;
-        let Some(path) = self.paths.get_mut(id) else { return false };
+        let path = self.paths.get_mut(id).expect("the path is open");
         let allowance = path.route.amplification.allowance();
         // A datagram with a challenge is expanded to 1200 bytes, unless the peer's address is not validated and the
         // limit is lower (RFC 9000 §8.2.1).
@@ -91,8 +91,8 @@ impl Sender<'_> {
 
     /// Queues one datagram of path `id` with `frames`, padded to `size` bytes.
     fn send_bound(&mut self, id: PathId, frames: &[Frame], size: usize, now: Instant) -> bool {
-        let Some(start) = self.next_packet(id) else { return false };
-        let Some(path) = self.paths.get(id) else { return false };
+        // Without a connection ID of the peer for the path it waits for one.
+        let (Some(start), Some(path)) = (self.next_packet(id), self.paths.get(id)) else { return false };
         let mut builder = PacketBuilder::new(id, path.route.datagram_size);
         builder.start(&start);
         for frame in frames {
@@ -113,8 +113,8 @@ impl Sender<'_> {
     /// Sends the probes of paths whose probe timeout fired, regardless of the congestion window (RFC 9002 §7.5).
     pub(in crate::connection) fn send_probes(&mut self, round: &mut TransmissionRound) {
         for index in 0..round.views.len() {
-            let Some(id) = round.views.get(index).map(|view| view.id) else { continue };
-            let Some(path) = self.paths.get_mut(id) else { continue };
+            let view = round.views.get(index);
+            let Some(path) = view.and_then(|view| self.paths.get_mut(view.id)) else { continue };
             //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.4
             //# When a PTO timer expires, a sender MUST send at least one ack- eliciting packet in the packet
             //# number space as a probe
@@ -133,7 +133,6 @@ impl Sender<'_> {
     /// One probe: PING, and on the only path whatever data waits, so that a lost tail costs one round trip only. Only the
     /// first of a probe timeout is filled: if the path swallows large datagrams, the second gets an answer (RFC 8899 §4.3).
     fn probe(&mut self, round: &mut TransmissionRound, index: usize, filling: Filling) {
-        let Some(id) = round.views.get(index).map(|view| view.id) else { return };
         if self.prepare(round, index, 1) == 0 {
             return;
         }
@@ -155,10 +154,9 @@ impl Sender<'_> {
         if filling == Filling::Whatever && round.views.len() == 1 {
             self.fill_probe(round, index);
         }
-        let silent = self.paths.get(id).is_some_and(|path| path.liveness.is_silent());
-        if let Some(builder) = round.builders.get_mut(index)
-            && silent
-            && filling == Filling::Little
+        if filling == Filling::Little
+            && let Some(builder) = round.builders.get_mut(index)
+            && self.paths.get(builder.path).is_some_and(|path| path.liveness.is_silent())
         {
             builder.purpose = DatagramPurpose::LivenessProbe;
         }
@@ -171,9 +169,10 @@ impl Sender<'_> {
     /// Repeats, with the probe of a path that does not answer, its frames about paths and connection IDs (RFC 9002
     /// §6.2.4): without them the peer may be unable to answer.
     fn repeat_control(&mut self, round: &mut TransmissionRound, index: usize) {
-        let Some(path) = round.views.get(index).and_then(|view| self.paths.get(view.id)) else { return };
+        let path = round.views.get(index).and_then(|view| self.paths.get(view.id));
         // Those of the oldest packets and those of the latest: the peer may lack either.
-        let unanswered = path.sent.unacknowledged().flat_map(|packet| &packet.tokens);
+        let unanswered = path.into_iter().flat_map(|path| path.sent.unacknowledged());
+        let unanswered = unanswered.flat_map(|packet| &packet.tokens);
         let of_data = |token: &RecoveryToken| {
             matches!(
                 token,
@@ -197,10 +196,10 @@ impl Sender<'_> {
     }
 
     fn fill_probe(&mut self, round: &mut TransmissionRound, index: usize) {
-        let Some(by) = round.views.get(index).map(|view| view.id) else { return };
-        while let Some(key) = self.streams.next_sendable(None) {
-            let room = round.builders.get(index).map_or(0, PacketBuilder::room);
-            let Some(stream) = self.streams.take(key.id, room, room, by) else { return };
+        while let Some(key) = self.streams.next_sendable(None)
+            && let Some(builder) = round.builders.get(index)
+            && let Some(stream) = self.streams.take(key.id, builder.room(), builder.room(), builder.path)
+        {
             let token = RecoveryToken::from(&stream);
             self.put(round, index, &Frame::Stream(stream), Some(token));
         }
@@ -215,9 +214,10 @@ impl Sender<'_> {
     }
 
     fn send_probe_to(&mut self, id: PathId, tuple: FourTuple, now: Instant) -> bool {
+        // The peer may have had the connection ID retired; `renew_destination` lends another.
         let Some(destination) = self.paths.destination(id, tuple) else { return false };
-        let Some(path) = self.paths.get_mut(id) else { return false };
-        let Some(candidate) = path.elsewhere.get_mut(tuple) else { return false };
+        let candidate = self.paths.get_mut(id).and_then(|path| path.elsewhere.get_mut(tuple));
+        let candidate = candidate.expect("an address with a destination is one of the path's");
         let allowance = candidate.amplification.allowance();
         if allowance < LEAST_PROBE {
             return false;
@@ -230,6 +230,7 @@ impl Sender<'_> {
         if response.is_none() && challenge.is_none() {
             return false;
         }
+        // The path itself may have no connection ID left, nor then a next packet.
         let Some(start) = self.next_packet(id) else { return false };
         let mut builder = PacketBuilder::new(id, MINIMUM_DATAGRAM);
         builder.start(&PacketStart { destination, ..start });
@@ -248,8 +249,10 @@ impl Sender<'_> {
     /// Seals the probe in `builder` and queues it for `tuple`. It is no part of what the path has in flight: that it is
     /// lost tells nothing about the address in use, and challenges are repeated by a timer of their own.
     fn send_probe(&mut self, mut builder: PacketBuilder, tuple: FourTuple, now: Instant) -> bool {
+        // RFC 9001 §6.6: worn-out keys seal nothing more.
         let Some((open, size)) = self.encrypt(&mut builder, now) else { return false };
-        let Some(path) = self.paths.get_mut(builder.path) else { return false };
+        let path = self.paths.get_mut(builder.path).expect("the address is one of an open path");
+        let dscp = path.dscp();
         path.count_sent(size);
         path.sent.on_sent(SentPacket::new(open.number, now, size, PacketClass::AckOnly));
         if let Some(candidate) = path.elsewhere.get_mut(tuple) {
@@ -258,8 +261,6 @@ impl Sender<'_> {
         if path.sent.is_overgrown(|| path.route.window(), now) {
             frame_owners!(self).resend(builder.path, |sent| sent.shed(now), now);
         }
-        let Some(path) = self.paths.get(builder.path) else { return false };
-        let dscp = path.dscp();
         self.queue.push(Transmit {
             dscp,
             local: tuple.local,

@@ -37,6 +37,7 @@ impl Streams {
         self.check_emptiness(&frame, existence)?;
         let room = self.window.room();
         let stream = self.map.get_mut(id).and_then(|stream| stream.receive.as_mut());
+        // Late data of a stream that is done.
         let Some(receive) = stream else { return Ok(()) };
         let arrived = receive.on_stream(frame, room, &mut self.blocks)?;
         let is_terminal = receive.state().is_terminal();
