@@ -116,7 +116,7 @@ pub struct Liveness {
     asked_at: Instant,
     /// The time at which a packet last arrived on the path.
     heard_at: Instant,
-    /// Packets that arrived on the path since it answered last.
+    /// Packets that arrived on the path since it answered last or, if it had answered everything by then, since it was asked again.
     arrivals: u32,
     due: ProbesDue,
     /// Acknowledgements of other paths that it carried since it answered last.
@@ -177,6 +177,11 @@ impl Liveness {
         if self.is_silent() && self.asked_at + interval <= now {
             self.ask(now);
         }
+    }
+
+    /// The path carries a packet that asks for an answer, while none is awaited: what arrived so far does not delay it.
+    pub fn on_asked(&mut self) {
+        self.arrivals = 0;
     }
 
     /// The path carries an acknowledgement of another path. Returns whether it should be asked if that arrives: such
@@ -259,8 +264,8 @@ impl Liveness {
         self.heard_at > instant
     }
 
-    /// Returns true if packets arrived on the path after `instant`, and so many since it answered last that they may be what its
-    /// answers wait behind.
+    /// Returns true if packets arrived on the path after `instant`, and so many since its answer is awaited that this may wait behind
+    /// them.
     pub fn was_filled_since(&self, instant: Instant) -> bool {
         self.was_heard_since(instant) && self.arrivals >= FILLING
     }

@@ -498,8 +498,8 @@ impl Path {
         packets.find(|packet| packet.class.is_ack_eliciting()).map(|packet| packet.sent_at)
     }
 
-    /// Returns true if packets arrived on the path after the answer to the oldest unanswered one was due, as many as make a queue:
-    /// most likely the answer waits behind them. Where nothing gets through, nothing arrives as late.
+    /// Returns true if packets arrived on the path after the answer to the oldest unanswered one was due, and as many since it is awaited
+    /// as make a queue: most likely the answer waits behind them. A few arrive, too, where only the way to the peer is dead.
     fn is_filled_meanwhile(&self) -> bool {
         let due = self.asked_at().map(|asked| asked + self.rtts.for_timers().smoothed());
         due.is_some_and(|due| self.liveness.was_filled_since(due))

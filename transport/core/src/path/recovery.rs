@@ -66,6 +66,9 @@ impl Path {
                 self.route.resume_sent(&packet, rtt, in_flight);
             }
         }
+        if packet.class.is_ack_eliciting() && !self.sent.has_ack_eliciting_in_flight() {
+            self.liveness.on_asked();
+        }
         self.sent.on_sent(packet);
     }
 

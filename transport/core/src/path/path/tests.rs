@@ -131,6 +131,19 @@ fn a_path_that_the_peer_fills_while_an_answer_is_due_has_three_probe_timeouts() 
 }
 
 #[test]
+fn what_arrived_before_an_answer_was_asked_for_does_not_delay_it() {
+    // Requests come over a path on which nothing was sent for a while, as where the answers take another one.
+    let mut path = sampled(1);
+    (0..20).for_each(|n| path.on_heard(at(500 + 20 * n)));
+    path.on_packet_sent(SentPacket::new(0, at(1_000), 100, PacketClass::AckEliciting));
+    path.on_heard(at(1_041));
+    let usual = at(1_000) + milliseconds(145) * 3 / 2;
+    assert_eq!(path.silent_at(milliseconds(25), Duration::ZERO), Some(usual));
+    (0..9).for_each(|_| path.on_heard(at(1_042)));
+    assert_eq!(path.silent_at(milliseconds(25), Duration::ZERO), Some(at(1_000 + 3 * 145)));
+}
+
+#[test]
 fn a_steady_path_is_given_a_quarter_of_its_round_trip_more_than_it_takes() {
     let mut path = sampled(200);
     send(&mut path, 0..4, PacketClass::AckEliciting);
