@@ -255,10 +255,10 @@ impl Connection {
     /// There is no such path, or one end has no multipath ([`PathCommandError`]).
     pub fn set_path_status(&mut self, id: PathId, status: Status) -> Result<(), PathCommandError> {
         check_path(self.is_multipath(), &self.paths, id)?;
-        self.paths.status.set_local(id, status);
         if let Some(path) = self.paths.get_mut(id) {
             path.on_own_status(status);
         }
+        self.paths.advise(id);
         Ok(())
     }
 

@@ -181,6 +181,7 @@ impl FrameOwners<'_> {
         if let Some(path) = self.paths.get_mut(id) {
             path.copies.withdraw();
         }
+        self.paths.advise(id);
         self.streams.on_answer(id);
     }
 

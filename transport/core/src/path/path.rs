@@ -505,6 +505,15 @@ impl Path {
         due.is_some_and(|due| self.liveness.was_filled_since(due))
     }
 
+    /// The advice about the path that this endpoint gives, as far as the application and the liveness of the path decide it: a path
+    /// that is silent, and on which nothing arrived since it was asked, had better not be used while another works. `None` if
+    /// there is no reason for any.
+    pub(in crate::path) fn advice(&self) -> Option<Status> {
+        let is_heard = self.asked_at().is_some_and(|asked| self.liveness.was_heard_since(asked));
+        let is_dark = self.liveness.silent_since().is_some() && !is_heard;
+        if is_dark { Some(Status::Backup) } else { self.own_status }
+    }
+
     /// The oldest packet that waits for an answer and was not offered to other paths yet. It counts as offered from here on.
     pub fn next_late(&mut self, now: Instant) -> Option<LatePacket> {
         let mut packets = self.sent.unacknowledged_from(self.liveness.offered_below());

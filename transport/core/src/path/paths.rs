@@ -306,6 +306,16 @@ impl Paths {
         Contact::over(self.open.iter().map(|path| &path.liveness))
     }
 
+    /// The liveness of path `id` changed: the peer, which may not know it yet, is advised to use another path while this one is silent
+    /// (RFC 10069 §3.3). Whoever notices first that a path is dead tells the other.
+    pub fn advise(&mut self, id: PathId) {
+        let Some(path) = self.get(id).filter(|_| self.limits.is_negotiated()) else { return };
+        match path.advice() {
+            Some(status) => self.status.set_local(id, status),
+            None => self.status.withdraw(id),
+        }
+    }
+
     /// Returns the relation to the paths of a packet that named path `id` and came over `tuple`.
     pub fn arrival(&self, id: PathId, tuple: FourTuple) -> PathMatch {
         match self.any(id) {

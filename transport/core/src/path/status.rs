@@ -45,6 +45,13 @@ impl Statuses {
         self.local.insert(path, Advice { status, sequence, progress: TransmissionState::Queued });
     }
 
+    /// There is no reason any more to spare `path`, if the peer was ever advised to.
+    pub fn withdraw(&mut self, path: PathId) {
+        if self.local.contains_key(&path) {
+            self.set_local(path, Status::Available);
+        }
+    }
+
     /// Returns this endpoint's latest advice about `path`.
     #[cfg(test)]
     pub fn local(&self, path: PathId) -> Option<Status> {
@@ -147,6 +154,16 @@ mod tests {
         assert!(sent(&mut statuses).is_some());
         statuses.set_local(ONE, Backup);
         assert_eq!(sent(&mut statuses), None);
+    }
+
+    #[test]
+    fn advice_is_withdrawn_only_if_any_was_given() {
+        let mut statuses = Statuses::default();
+        statuses.withdraw(ONE);
+        assert_eq!(sent(&mut statuses), None);
+        statuses.set_local(ONE, Backup);
+        statuses.withdraw(ONE);
+        assert_eq!(sent(&mut statuses), Some((ONE, 1, Available)));
     }
 
     #[test]

@@ -79,6 +79,7 @@ impl LossRecovery<'_> {
     /// take them, with probes, which are no bare acknowledgements (RFC 9000 §13.2.1).
     fn on_silent(&mut self, id: PathId, now: Instant) {
         self.events.push(Event::Path(PathEvent::Silent(id)));
+        self.owners.paths.advise(id);
         let carrier =
             self.owners.paths.get(id).map(|path| path.liveness).filter(|liveness| liveness.has_steered());
         let Some(since) = carrier.map(|liveness| liveness.acknowledged_at()) else { return };

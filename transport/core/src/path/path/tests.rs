@@ -144,6 +144,24 @@ fn what_arrived_before_an_answer_was_asked_for_does_not_delay_it() {
 }
 
 #[test]
+fn this_endpoint_advises_against_a_path_that_is_silent_and_was_not_heard() {
+    let mut path = sampled(1);
+    send(&mut path, 0..1, PacketClass::AckEliciting);
+    assert_eq!(path.advice(), None);
+    path.on_probe_timeout(at(1_145));
+    assert_eq!(path.advice(), Some(Status::Backup));
+    path.on_acknowledged(at(1_150));
+    assert_eq!(path.advice(), None);
+    // The peer's direction works: it need not be told.
+    send(&mut path, 1..2, PacketClass::AckEliciting);
+    path.on_heard(at(1_160));
+    path.on_probe_timeout(at(1_300));
+    assert_eq!(path.advice(), None);
+    path.on_own_status(Status::Available);
+    assert_eq!(path.advice(), Some(Status::Available), "what the application said holds");
+}
+
+#[test]
 fn a_steady_path_is_given_a_quarter_of_its_round_trip_more_than_it_takes() {
     let mut path = sampled(200);
     send(&mut path, 0..4, PacketClass::AckEliciting);
