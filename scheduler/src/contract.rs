@@ -55,7 +55,11 @@ pub fn check_answer(placement: Placement, item: &Item, paths: &[PathView]) {
         }
         Placement::OnEach(set) => {
             assert!(!set.is_empty(), "a set of paths is not empty");
-            assert!(set.without(usable).is_empty(), "{set:?} holds paths that are not usable: {usable:?}");
+            assert!(!set.intersection(usable).is_empty(), "{set:?} holds no path that is usable: {usable:?}");
+            let is_validated =
+                |index: usize| paths.get(index).is_some_and(|path| path.state != PathState::Unvalidated);
+            let beside = set.without(usable);
+            assert!(beside.iter().all(is_validated), "{set:?} holds paths that are not validated");
         }
         Placement::Wait => {}
         Placement::WaitAtMost(time) => assert!(!time.is_zero(), "a wait takes time"),

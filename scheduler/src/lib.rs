@@ -60,7 +60,7 @@ use std::time::Duration;
 /// - `send_allowance` is what a path may send now (congestion window and pacer); 0 means none now, and `next_send` says when
 ///   room is expected again. Naming a path without room counts as [`Placement::Wait`], with one exception:
 ///   acknowledgements are not congestion controlled (RFC 9002 §7), so they may be placed on it.
-/// - If paths are [usable](usable()) the answer names only those.
+/// - If paths are [usable](usable()) the answer names only those; copies beside may go on silent ones and backups ([`Placement::OnEach`]).
 /// - While every usable path has room and nothing is queued on any, the answer is not to wait.
 /// - Equal histories give equal answers: a policy draws no random numbers and reads no clock but [`Item::now`].
 pub trait Scheduler: Send + fmt::Debug {
@@ -115,7 +115,8 @@ pub enum Placement {
         /// The number of bytes of the item.
         bytes: usize,
     },
-    /// A copy of the whole item goes on each path of the set, which is not empty.
+    /// A copy of the whole item goes on each path of the set. At least one is [usable](usable()); others may be silent or backups,
+    /// but validated: a copy asks whether a silent path answers.
     OnEach(PathSet),
     /// Nothing until some path changes (an acknowledgement arrives, room appears, a path comes or goes).
     Wait,

@@ -43,11 +43,13 @@ pub enum Amendment {
     Spare,
     /// Lost and late data goes where it arrives first.
     Repair,
+    /// Small messages go on every path for a while after one fell silent.
+    Doubt,
 }
 
 impl Amendment {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Waiting,
         Self::Messages,
         Self::Bursts,
@@ -64,6 +66,7 @@ impl Amendment {
         Self::Acknowledgements,
         Self::Spare,
         Self::Repair,
+        Self::Doubt,
     ];
 
     /// Its name, as in `hvc:without=NAME`, and its effect in a few words.
@@ -85,6 +88,7 @@ impl Amendment {
             Self::Acknowledgements => ("acknowledgements", "they use the quick path within a budget"),
             Self::Spare => ("spare", "bulk borrows what nothing urgent wants of a scarce path"),
             Self::Repair => ("repair", "lost and late data goes where it arrives first"),
+            Self::Doubt => ("doubt", "small messages go on every path for a while after one fell silent"),
         }
     }
 

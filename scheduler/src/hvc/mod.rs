@@ -5,6 +5,7 @@ mod amendment;
 mod comparison;
 mod cost;
 mod deadline_pacing;
+mod doubt;
 mod duplicating;
 mod first_path;
 mod foreground_detector;
@@ -25,6 +26,7 @@ pub use amendment::{Amendment, Amendments, NoVariant, Variant};
 use comparison::{Comparison, ComparisonUnit, Decision};
 use cost::{NEVER, nanos, next_send, transmission};
 use deadline_pacing::{DeadlinePacer, Share};
+use doubt::Doubt;
 pub use duplicating::Duplicating;
 use foreground_detector::{ForegroundDetector, closed, is_background};
 use price::CurrentPrice;
@@ -70,6 +72,7 @@ use crate::{
 ///   shorter a queue the narrower and quicker the path is;
 /// - lost and late data goes where it arrives first, whatever that costs, and what is in flight on a path whose delivery has
 ///   collapsed is copied where the copy is sooner by more than its price;
+/// - for a while after a path fell silent, small messages go on every path: the one that is left may be the dead one;
 /// - no path is used whose data would close the receiver's window to a quicker one for more than the slow one carries.
 ///
 /// Each of these is an [`Amendment`] with a name and can be switched off ([`Variant`]); the constants of all stand in one file
@@ -95,6 +98,7 @@ pub struct Hvc {
     amendments: Amendments,
     foreground_detector: ForegroundDetector,
     deadline_pacer: DeadlinePacer,
+    doubt: Doubt,
 }
 
 /// Two paths that are compared for an item, by index.
@@ -187,7 +191,7 @@ impl Hvc {
     fn place_seen(&mut self, item: &Item, paths: &[PathView]) -> Placement {
         let usable = self.amendments.candidates(paths, usable(paths));
         self.foreground_detector.note(item);
-        match (item.content, item.history) {
+        let placement = match (item.content, item.history) {
             (Content::Acknowledgement { of }, _) => self.acknowledge(item, of, paths, usable),
             (Content::Stream { .. } | Content::Datagram, History::Fresh) => self.fresh(item, paths, usable),
             (_, History::Fresh) => self.fresh(item, paths, reliable(paths, proven(paths, usable))),
@@ -198,7 +202,12 @@ impl Hvc {
                     false => self.fresh(item, paths, set),
                 }
             }
+        };
+        if !self.amendments.has(Amendment::Doubt) {
+            return placement;
         }
+        self.doubt.note(paths, item.now);
+        self.doubt.spread(item, paths, placement)
     }
 
     /// Places an acknowledgement of path `of` where the budget allows; an acknowledgement of background data has none.

@@ -49,6 +49,19 @@ pub(super) const FOREGROUND_PRESENT: Duration = Duration::from_secs(1);
 /// Data of this urgency is worth a copy with `hvc-duplicate` (RFC 9218 §4.1: 0 is the most urgent).
 pub(super) const CRITICAL: u8 = 0;
 
+// Silent paths.
+
+/// The round trips of the slowest path after which each has shown whether it answers: a probe timeout is about two with its
+/// variation (RFC 9002 §6.2.1), and the answer to its probe one.
+pub(super) const DOUBTED_ROUND_TRIPS: u32 = 3;
+/// The least time for that: the peer may delay its acknowledgements by 25 ms (RFC 9000 §18.2), and did so before.
+pub(super) const LEAST_DOUBT: Duration = Duration::from_millis(60);
+/// The longest. Chosen.
+pub(super) const LONGEST_DOUBT: Duration = Duration::from_millis(500);
+/// The items that are copied in a doubt at most, each in a packet of 1.2 to 1.5 kB: what an initial window of RFC 9002 (§7.2)
+/// is. Chosen.
+pub(super) const DOUBTED_COPIES: u32 = 10;
+
 // Deadlines.
 
 /// The time for which the latest user of a scarce path is expected to use it again: messages of a rhythm, such as frames of

@@ -25,6 +25,38 @@ fn a_silent_bulk_path_leaves_everything_to_the_scarce_one() {
     assert_eq!(place(&part_of(100_000), &paths), on(URLLC, 1200));
 }
 
+/// The answers of one policy to small messages, at a time and over paths of which the first is in this state.
+fn answers(policy: &mut Hvc, item: Item, states: &[(u64, PathState)]) -> Vec<Placement> {
+    let answer = |&(at, state): &(u64, PathState)| {
+        let asked = Item { now: milliseconds(at), ..item };
+        policy.place(&asked, &[as_(state, embb()), urllc()])
+    };
+    states.iter().map(answer).collect()
+}
+
+#[test]
+fn small_messages_go_on_every_path_for_a_while_after_one_fell_silent() {
+    use PathState::{Available, Silent, Unvalidated};
+    let each = Placement::OnEach([0, 1].into_iter().collect());
+    // Three round trips of eMBB, 120 ms: then the silence is old, and no reason for doubt.
+    let times =
+        [(0, Available), (10, Silent), (100, Silent), (129, Available), (130, Available), (131, Silent)];
+    let answered = answers(&mut Hvc::default(), part_of(100), &times);
+    assert_eq!(answered, [on(URLLC, 100), each, each, each, on(URLLC, 100), each]);
+    let long = answers(&mut Hvc::default(), part_of(100_000), &[(10, Silent), (20, Available)]);
+    assert!(!long.contains(&each), "a long message is not copied: {long:?}");
+    let unproven = answers(&mut Hvc::default(), part_of(100), &[(10, Silent), (20, Unvalidated)]);
+    assert_eq!(unproven[1], Placement::OnEach([1].into_iter().collect()), "only what was validated");
+}
+
+#[test]
+fn no_more_than_ten_messages_are_copied_in_a_doubt() {
+    let times: Vec<_> = (10..30).map(|at| (at, PathState::Silent)).collect();
+    let answered = answers(&mut Hvc::default(), part_of(100), &times);
+    let copied = answered.iter().filter(|answer| matches!(answer, Placement::OnEach(_))).count();
+    assert_eq!(copied, 10);
+}
+
 #[test]
 fn paths_that_are_all_backups_are_used_as_if_none_was() {
     let paths = [as_(PathState::Backup, embb()), as_(PathState::Backup, urllc())];

@@ -86,6 +86,16 @@ impl Outstanding {
         uneven.again.clear(range);
     }
 
+    /// One copy of `range` was sent on a path that answers, and another `on` this one, which is silent: that need not be offered to
+    /// others.
+    pub fn on_copied(&mut self, range: Range<u64>, on: PathId) {
+        let range = self.within(range);
+        if !range.is_empty() {
+            let rescue = Rescue { silent_on: on, age: Duration::ZERO };
+            self.uneven.get_or_insert_default().rescued.set(range, rescue);
+        }
+    }
+
     /// `range` arrived, in whichever copy.
     pub fn on_acknowledged(&mut self, range: Range<u64>) {
         let range = self.within(range);
@@ -207,6 +217,20 @@ mod tests {
         let mut outstanding = Outstanding::default();
         outstanding.on_sent_fresh(end);
         outstanding
+    }
+
+    #[test]
+    fn a_copy_on_a_silent_path_is_not_offered_until_the_other_copy_is_lost() {
+        let mut it = sent(100);
+        it.on_copied(0..100, A);
+        it.on_silent(0..100, A, AGE);
+        assert_eq!(it.again(), None);
+        it.on_silent(0..100, B, AGE);
+        assert_eq!(it.again(), Some((0..100, History::Unacknowledged { on: B, age: AGE })));
+        it.on_sent_again(0..100, A);
+        it.on_lost(0..100, B);
+        it.on_lost(0..100, A);
+        assert!(it.again().is_some(), "nothing is under way any more");
     }
 
     #[test]

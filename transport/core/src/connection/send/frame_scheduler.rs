@@ -99,12 +99,12 @@ impl Sender<'_> {
                 }
             }
             Placement::OnEach(set) => {
-                let named: PathSet =
-                    set.iter().filter(|index| round.may_name(*index, item.content)).collect();
-                if named.is_empty() {
+                if !set.iter().any(|index| round.may_name(index, item.content)) {
                     return overrule(item, able, round);
                 }
-                let able: PathSet = named.iter().filter(|index| can_take(*index, item.bytes)).collect();
+                let may_copy = |index: &usize| round.may_copy(*index, item.content);
+                let named = set.iter().filter(may_copy);
+                let able: PathSet = named.filter(|index| can_take(*index, item.bytes)).collect();
                 if able.is_empty() { Choice::Wait } else { Choice::OnEach(able) }
             }
             Placement::Wait => Choice::Wait,
@@ -322,10 +322,29 @@ impl Sender<'_> {
             let queue = view.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(view.backlog));
             self.streams.note_arrival(id, round.now + view.delay + queue);
         }
+        let mut copies = PathSet::EMPTY;
+        copies.insert(index);
         for index in paths {
-            self.write_copy(round, index, &frame, Some(token.clone()));
+            if self.write_copy(round, index, &frame, Some(token.clone())) {
+                copies.insert(index);
+            }
         }
+        self.note_copies(round, &token, copies);
         written
+    }
+
+    /// Takes note of `copies` of the data of `token`: if one is on a path that answers, those on silent paths need not be offered to
+    /// others.
+    fn note_copies(&mut self, round: &TransmissionRound, token: &RecoveryToken, copies: PathSet) {
+        let is_silent =
+            |index: &usize| round.views.get(*index).is_some_and(|view| view.state == PathState::Silent);
+        let silent: PathSet = copies.iter().filter(is_silent).collect();
+        if silent == copies {
+            return;
+        }
+        for view in silent.iter().filter_map(|index| round.views.get(index)) {
+            self.streams.on_copied(token, view.id);
+        }
     }
 
     /// Tells the tracer what was written of a stream on the path with this index.

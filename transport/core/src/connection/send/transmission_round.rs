@@ -55,6 +55,13 @@ impl TransmissionRound {
         }
     }
 
+    /// Returns true if a policy may name path `index` for one of several copies of `content`: a usable one, or one that was validated,
+    /// though it is silent or a backup.
+    pub fn may_copy(&self, index: usize, content: Content) -> bool {
+        let is_validated = self.views.get(index).is_some_and(|view| view.state != PathState::Unvalidated);
+        self.may_name(index, content) || is_validated
+    }
+
     /// The path for an acknowledgement of path `of` that the policy does not place: its own if that is usable and known to
     /// reach the peer, else the fastest that is.
     pub fn way_back(&self, of: PathId) -> Option<usize> {

@@ -64,6 +64,14 @@ impl Streams {
         }
     }
 
+    /// The data of `token`, which left on a path that answers, left `on` a silent one, too.
+    pub fn on_copied(&mut self, token: &RecoveryToken, on: PathId) {
+        let RecoveryToken::Stream { id, offset, length, fin } = *token else { return };
+        if let Some(outstanding) = self.send_half(id).and_then(|send| send.outstanding_mut()) {
+            outstanding.on_copied(range(offset, length, fin), on);
+        }
+    }
+
     /// Path `on` answers again: what it carries is offered to no other path any more.
     pub fn on_answer(&mut self, on: PathId) {
         let ids: Vec<StreamId> = self.map.ids().collect();
