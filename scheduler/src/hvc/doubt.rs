@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::cost::nanos;
 use super::tuning::{DOUBTED_COPIES, DOUBTED_ROUND_TRIPS, LEAST_DOUBT, LONGEST_DOUBT};
 use crate::{Content, History, Item, PathSet, PathState, PathView, Placement, usable};
 
@@ -12,29 +13,29 @@ use crate::{Content, History, Item, PathSet, PathState, PathView, Placement, usa
 /// packet go on every path that was ever validated.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Doubt {
-    /// The number of silent paths that were last seen.
-    silent: usize,
-    /// The end of the doubt.
-    until: Duration,
+    /// The end of the doubt, in nanoseconds.
+    until: u64,
+    /// The number of silent paths that were last seen, of [`PathSet::CAPACITY`] at most.
+    silent: u8,
     /// The items that were copied in it.
-    copied: u32,
+    copied: u8,
 }
 
 impl Doubt {
     /// Takes note of the states of `paths` at `now`.
     pub(super) fn note(&mut self, paths: &[PathView], now: Duration) {
-        let silent = paths.iter().filter(|path| path.state == PathState::Silent).count();
+        let silent = paths.iter().filter(|path| path.state == PathState::Silent).count() as u8;
         if silent > self.silent {
             let slowest = paths.iter().map(|path| path.rtt.smoothed).max().unwrap_or_default();
             let length = slowest.saturating_mul(DOUBTED_ROUND_TRIPS).clamp(LEAST_DOUBT, LONGEST_DOUBT);
-            *self = Self { silent, until: now.saturating_add(length), copied: 0 };
+            *self = Self { silent, until: nanos(now.saturating_add(length)), copied: 0 };
         }
         self.silent = silent;
     }
 
     /// `placement` of `item`, or a copy on each validated path with room, if it is small and no path is above doubt.
     pub(super) fn spread(&mut self, item: &Item, paths: &[PathView], placement: Placement) -> Placement {
-        if item.now >= self.until || self.copied >= DOUBTED_COPIES || !is_small(item) {
+        if nanos(item.now) >= self.until || self.copied >= DOUBTED_COPIES || !is_small(item) {
             return placement;
         }
         let takes =

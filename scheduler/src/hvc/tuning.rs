@@ -60,7 +60,7 @@ pub(super) const LEAST_DOUBT: Duration = Duration::from_millis(60);
 pub(super) const LONGEST_DOUBT: Duration = Duration::from_millis(500);
 /// The items that are copied in a doubt at most, each in a packet of 1.2 to 1.5 kB: what an initial window of RFC 9002 (§7.2)
 /// is. Chosen.
-pub(super) const DOUBTED_COPIES: u32 = 10;
+pub(super) const DOUBTED_COPIES: u8 = 10;
 
 // Deadlines.
 
