@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::cost::nanos;
 use super::tuning::BURST_PAUSE;
 
 /// The number of streams that are remembered. A slot that streams share belongs to the one that placed last: all that
@@ -19,15 +20,16 @@ pub(super) struct StreamBursts {
 struct Burst {
     stream: u64,
     bytes: usize,
-    /// The last time at which more of the stream goes on with it.
-    until: Duration,
+    /// The last time at which more of the stream goes on with it, in nanoseconds: a [`Duration`] would take twice the room, in each
+    /// slot of each connection.
+    until: u64,
 }
 
 impl Burst {
-    const NONE: Self = Self { stream: 0, bytes: 0, until: Duration::ZERO };
+    const NONE: Self = Self { stream: 0, bytes: 0, until: 0 };
 
     fn continues(&self, stream: u64, now: Duration) -> bool {
-        self.stream == stream && now <= self.until
+        self.stream == stream && nanos(now) <= self.until
     }
 }
 
@@ -58,7 +60,8 @@ impl StreamBursts {
         let burst = &mut self.slots[slot(stream)];
         let before = if burst.continues(stream, now) { burst.bytes } else { 0 };
         let patience = if left == 0 { Duration::ZERO } else { BURST_PAUSE };
-        *burst = Burst { stream, bytes: before.saturating_add(bytes), until: now + patience };
+        *burst =
+            Burst { stream, bytes: before.saturating_add(bytes), until: nanos(now.saturating_add(patience)) };
     }
 
     /// Returns the bytes that `stream` has placed in its present run.
