@@ -41,3 +41,20 @@ fn loads_go_on_when_a_link_fails_and_the_link_is_used_again_once_it_is_mended() 
         assert!(trial["sent_per_byte"].as_f64() > Some(0.9), "{trial}");
     }
 }
+
+#[test]
+fn rivals_without_their_program_are_refused_before_anything_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rivals");
+    fs::write(&path, "not a program").unwrap();
+    for (words, says) in [
+        (["--clients", "hvc,mptcp-cubic"], "--clients mptcp-cubic: --rivals names no program"),
+        (["--rivals", path.to_str().unwrap()], "rivals: Permission denied"),
+        (["--rivals", "true"], "--rivals true: it is not the program of rivals"),
+    ] {
+        let output = run(["lab", "failover"].into_iter().chain(words));
+        assert_eq!(code(&output), 2, "{}", said(&output));
+        assert!(said(&output).contains(says), "{}", said(&output));
+        assert!(output.stdout.is_empty(), "a table of nothing");
+    }
+}

@@ -22,6 +22,18 @@ impl Arrivals {
         self.times.push(Instant::now());
     }
 
+    /// Adds `times`, which are in order.
+    ///
+    /// # Errors
+    /// They are before the last so far.
+    pub(super) fn extend(&mut self, times: Vec<Instant>) -> Result<(), String> {
+        if self.times.last().is_some_and(|last| times.first().is_some_and(|first| first < last)) {
+            return Err("times that are not in order".to_owned());
+        }
+        self.times.extend(times);
+        Ok(())
+    }
+
     /// The longest time without any between `from` and `until`, the gap that `from` falls into included; `None` if they ceased.
     pub(super) fn longest(&self, from: Instant, until: Instant) -> Option<Duration> {
         let before = self.times.iter().copied().take_while(|at| *at <= from).last();

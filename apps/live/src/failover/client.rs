@@ -1,8 +1,9 @@
 //! The near end: three connections that ask, download and exchange datagrams, and the times at which something came.
 
-use super::arrivals::Arrivals;
+use super::NAME;
+use super::contender::Form;
+use super::observed::Observed;
 use super::server::{Control, ENDLESS, PORT, PROTOCOL, REQUEST, block_on, transport};
-use super::{Contender, NAME};
 use crate::chaos::event::Line;
 use crate::chaos::network::SERVER;
 use bytes::Bytes;
@@ -22,28 +23,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Bytes of a read.
 const BLOCK: usize = 64 << 10;
 
-/// The times that were observed.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Observed {
-    pub(super) requests: Arrivals,
-    pub(super) download: Arrivals,
-    pub(super) datagrams: Arrivals,
-    /// Acknowledgements of what went over each link, of the connection that asks.
-    acknowledged: [Arrivals; 2],
-    /// Bytes of the download.
-    pub(super) delivered: u64,
-    /// Requests that ended without an answer.
-    pub(super) failures: u64,
-}
-
-impl Observed {
-    /// The times at which the peer acknowledged what went over `line`.
-    pub(super) fn acknowledged_over(&self, line: Line) -> &Arrivals {
-        &self.acknowledged[usize::from(line == Line::Cell)]
-    }
-}
-
-/// The same, while it is being observed.
+/// The times that were observed, while they are being observed.
 #[derive(Clone, Default)]
 struct Record(Arc<Mutex<Observed>>);
 
@@ -55,14 +35,14 @@ impl Record {
 
 /// Plays all three loads until `end`; `begun` is told once each had an answer.
 pub(super) fn play(
-    contender: Contender,
+    form: Form,
     chain: Vec<u8>,
     begun: &SyncSender<()>,
     end: &Control,
 ) -> io::Result<Observed> {
     block_on(async {
         let tls = ClientTls::builder().alpn([PROTOCOL]).verify(Verify::CaPem(chain)).build();
-        let config = ClientConfig::new(tls.map_err(io::Error::other)?, transport(contender));
+        let config = ClientConfig::new(tls.map_err(io::Error::other)?, transport(form));
         let links = Links::watch().await?;
         let mut lines = Vec::new();
         for _ in 0..3 {
@@ -161,9 +141,9 @@ async fn look(connection: &Connection, record: &Record) {
         for path in connection.paths() {
             let count = path.stats.counters.packets_acknowledged;
             let before = known.insert(path.id, count).unwrap_or(0);
-            let line = Line::ALL.iter().position(|line| Some(line.device()) == path.name.as_deref());
-            if let Some(index) = line.filter(|_| count > before) {
-                record.lock().acknowledged[index].note();
+            let line = Line::ALL.into_iter().find(|line| Some(line.device()) == path.name.as_deref());
+            if let Some(line) = line.filter(|_| count > before) {
+                record.lock().acknowledged_over_mut(line).note();
             }
         }
         tokio::time::sleep(LOOK).await;
@@ -177,12 +157,4 @@ async fn tell(record: &Record, begun: &SyncSender<()>) {
     }
     // Nobody waits for it any more if the trial has failed.
     let _told = begun.send(());
-}
-
-impl Observed {
-    /// Returns true if each load had an answer.
-    fn has_begun(&self) -> bool {
-        let loads = [&self.requests, &self.download, &self.datagrams];
-        loads.iter().all(|arrivals| !arrivals.is_empty())
-    }
 }

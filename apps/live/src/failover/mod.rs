@@ -7,32 +7,34 @@
 //!   datagrams ─┘              └─ cell ═ veth, tbf ─┘      └─ echo
 //! ```
 //!
-//! The network is that of [`chaos`](crate::chaos), with the rate of each link limited. Both ends run in this process, each in
-//! its namespace, with the library as any program uses it: the client has a [`PathManager`](hvq::PathManager). The three
-//! loads are a connection each.
+//! The network is that of [`chaos`](crate::chaos), with the rate of each link limited. Both ends of hvq run in this process, each
+//! in its namespace, with the library as any program uses it: the client has a [`PathManager`](hvq::PathManager). Both ends of
+//! a rival are processes there, which play the same and tell when something arrived. The three loads are a connection each.
 
 mod arrivals;
 mod client;
+mod contender;
 mod fault;
+mod library;
+mod observed;
+mod program;
 mod server;
 
+pub use contender::{Contender, Form, Rival};
 pub use fault::LinkFault;
 
 use crate::chaos::event::{Change, Line, Step};
 use crate::chaos::network::Network;
-use crate::error::{LiveError, cannot};
+use crate::error::LiveError;
 use arrivals::Arrivals;
-use client::Observed;
-use hvq::Identity;
 use hvq_emulation::tun::program::Launcher;
 use hvq_lab::experiment::campaign::Stop;
 use hvq_lab::experiment::pool;
-use hvq_scheduler::Policy;
+use observed::Account;
+use program::RivalProgram;
 use serde::Serialize;
-use std::fmt;
 use std::io;
-use std::str::FromStr;
-use std::sync::mpsc::sync_channel;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// From the first answers to the fault.
@@ -44,49 +46,11 @@ const START: Duration = Duration::from_secs(20);
 /// The name in the server's certificate.
 const NAME: &str = "failover.test";
 
-/// A client and its policy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Contender {
-    /// hvq over both links, with this policy at both ends.
-    Multipath(Policy),
-    /// hvq without multipath, whose one path moves to the other link.
-    Migration,
-}
-
-impl fmt::Display for Contender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Multipath(policy) => policy.fmt(f),
-            Self::Migration => f.write_str("migration"),
-        }
-    }
-}
-
-impl FromStr for Contender {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "migration" {
-            return Ok(Self::Migration);
-        }
-        let policy = text.parse().map(Self::Multipath);
-        policy.map_err(|_| format!("{text:?} is neither a policy nor migration"))
-    }
-}
-
-impl Contender {
-    /// Those that are tried unless somebody names others.
-    pub fn usual() -> Vec<Self> {
-        let mut usual: Vec<Self> =
-            ["hvc", "min-rtt", "redundant", "dchannel"].iter().filter_map(|name| name.parse().ok()).collect();
-        usual.push(Self::Migration);
-        usual
-    }
-}
-
 /// The plan of the experiment.
 #[derive(Clone, Debug)]
 pub struct FailoverPlan {
+    /// The program of rivals, which the clients of [`Contender::Rival`] need.
+    pub rivals: Option<PathBuf>,
     /// The clients.
     pub contenders: Vec<Contender>,
     /// The faults.
@@ -117,7 +81,7 @@ pub struct FailoverTrial {
     /// From the command that mended the link to the first packet that the peer acknowledged over it, in milliseconds; `null` if
     /// nothing is mended, or none was.
     pub recovery_ms: Option<f64>,
-    /// UDP payload that the server sent for each byte of the download.
+    /// UDP payload that the server sent for each byte of the download, or TCP payload.
     pub sent_per_byte: Option<f64>,
     /// Requests that ended without an answer.
     pub failures: u64,
@@ -136,6 +100,21 @@ struct Figures {
     recovery: Option<Duration>,
     sent_per_byte: Option<f64>,
     failures: u64,
+}
+
+/// A certificate and its key, in PEM.
+#[derive(Clone, Debug)]
+struct Certificate {
+    chain: Vec<u8>,
+    key: Vec<u8>,
+}
+
+/// Checks that `path` is the program of rivals.
+///
+/// # Errors
+/// It cannot be run, or is another program.
+pub fn check_rivals(path: &Path) -> io::Result<()> {
+    program::check(path)
 }
 
 /// A trial that is to be made.
@@ -196,48 +175,29 @@ impl Task {
         Line::ALL.into_iter().try_for_each(fast)?;
         let made = rcgen::generate_simple_self_signed([NAME.to_owned()]);
         let made = made.map_err(|error| LiveError::Program { program: "rcgen", says: error.to_string() })?;
-        let chain = made.cert.pem().into_bytes();
-        let identity =
-            Identity::Pem { chain: chain.clone(), key: made.signing_key.serialize_pem().into_bytes() };
-        let (contender, steps) = (self.contender, self.fault.steps(self.line()));
-        let server = server::Control::default();
-        let (near, far) = (network.namespaces().near(), network.namespaces().far());
-        std::thread::scope(|scope| {
-            let (ready, is_ready) = sync_channel(1);
-            let serving = {
-                let server = &server;
-                scope.spawn(move || far.within(|| server::serve(contender, identity, &ready, server)))
-            };
-            let late = |what: &'static str| {
-                server.end();
-                LiveError::Program { program: what, says: "it does not begin".to_owned() }
-            };
-            is_ready.recv_timeout(START).map_err(|_| late("the server"))?;
-            let (begun, is_begun) = sync_channel(1);
-            let end = server::Control::default();
-            let playing = {
-                let end = end.clone();
-                scope.spawn(move || near.within(|| client::play(contender, chain, &begun, &end)))
-            };
-            if is_begun.recv_timeout(START).is_err() {
-                end.end();
-                return Err(late("the client"));
-            }
+        let (chain, key) = (made.cert.pem().into_bytes(), made.signing_key.serialize_pem().into_bytes());
+        let certificate = Certificate { chain, key };
+        let steps = self.fault.steps(self.line());
+        let during = || {
             let applied = apply(&network, &steps);
             std::thread::sleep(TAIL);
-            let until = Instant::now();
-            end.end();
-            let observed = playing.join().unwrap_or_else(|_| Err(io::Error::other("the client panicked")));
-            server.end();
-            let served = serving.join().unwrap_or_else(|_| Err(io::Error::other("the server panicked")));
-            served.map_err(cannot("serve"))?.map_err(cannot("serve"))?;
-            let observed = observed.map_err(cannot("ask"))?.map_err(cannot("ask"))?;
-            Ok(self.figures(&observed, (&applied?, until), server.sent()))
-        })
+            (applied, Instant::now())
+        };
+        let ((applied, until), account) = match (self.contender, &plan.rivals) {
+            (Contender::Library(form), _) => library::play(form, &network, certificate, during)?,
+            (Contender::Rival(rival), Some(path)) => {
+                RivalProgram { path, rival }.play(&network, &certificate, during)?
+            }
+            (Contender::Rival(_), None) => {
+                return Err(LiveError::Missing { program: "the program of rivals", remedy: "name it" });
+            }
+        };
+        Ok(self.figures(&account, (&applied?, until)))
     }
 
-    /// The figures of what was `observed` while the steps were taken at the times `applied`, until the end.
-    fn figures(&self, observed: &Observed, (applied, until): (&[Instant], Instant), sent: u64) -> Figures {
+    /// The figures of what was observed while the steps were taken at the times `applied`, until the end.
+    fn figures(&self, account: &Account, (applied, until): (&[Instant], Instant)) -> Figures {
+        let Account { observed, sent } = account;
         let from = applied.first().copied().unwrap_or(until);
         let longest = |arrivals: &Arrivals| arrivals.longest(from, until);
         let mended = self.fault.mended_by().and_then(|index| applied.get(index));
@@ -247,7 +207,7 @@ impl Task {
             download: longest(&observed.download),
             datagrams: longest(&observed.datagrams),
             recovery: mended.and_then(|at| observed.acknowledged_over(self.line()).first_since(*at)),
-            sent_per_byte: (delivered > 0).then(|| sent as f64 / delivered as f64),
+            sent_per_byte: (delivered > 0).then(|| *sent as f64 / delivered as f64),
             failures: observed.failures,
         }
     }

@@ -1,6 +1,6 @@
 //! The far end: it sends back what comes, and endless bytes to those who ask for them.
 
-use super::Contender;
+use super::contender::Form;
 use hvq::{
     Connection, Endpoint, Identity, LocalAddress, Multipath, PathId, Policy, ServerConfig, ServerTls,
     TransportConfig,
@@ -55,10 +55,10 @@ impl Control {
 }
 
 /// The transport of both ends.
-pub(super) fn transport(contender: Contender) -> Arc<TransportConfig> {
-    let (policy, multipath) = match contender {
-        Contender::Multipath(policy) => (policy, Multipath::UpTo(PATHS)),
-        Contender::Migration => (Policy::MinRtt, Multipath::Off),
+pub(super) fn transport(form: Form) -> Arc<TransportConfig> {
+    let (policy, multipath) = match form {
+        Form::Multipath(policy) => (policy, Multipath::UpTo(PATHS)),
+        Form::Migration => (Policy::MinRtt, Multipath::Off),
     };
     let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
     config.set_multipath(multipath);
@@ -72,7 +72,7 @@ pub(super) fn block_on<T>(future: impl Future<Output = io::Result<T>>) -> io::Re
 
 /// Serves until `control` says to end; `ready` is told once clients may come.
 pub(super) fn serve(
-    contender: Contender,
+    form: Form,
     identity: Identity,
     ready: &SyncSender<()>,
     control: &Control,
@@ -80,7 +80,7 @@ pub(super) fn serve(
     block_on(async {
         let tls = ServerTls::builder(identity).alpn([PROTOCOL]).build().map_err(io::Error::other)?;
         let all = LocalAddress::Socket((Ipv4Addr::UNSPECIFIED, PORT).into());
-        let server = Endpoint::server(ServerConfig::new(tls, transport(contender)), &[all])?;
+        let server = Endpoint::server(ServerConfig::new(tls, transport(form)), &[all])?;
         // Nobody waits for it any more if the trial has failed.
         let _told = ready.send(());
         let accepting = async {

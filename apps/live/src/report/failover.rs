@@ -99,8 +99,8 @@ impl Sample {
     }
 }
 
-/// The tables, in Markdown.
-pub fn markdown(trials: &[FailoverTrial]) -> String {
+/// The tables, in Markdown, with the sentences on those who are `absent`.
+pub fn markdown(trials: &[FailoverTrial], absent: &[String]) -> String {
     let groups = Groups::new(trials);
     let mut tables: Vec<Table> = Vec::new();
     for (load, gap) in LOADS {
@@ -115,13 +115,16 @@ pub fn markdown(trials: &[FailoverTrial]) -> String {
     tables.push(groups.table(caption, &mended, |client, fault| {
         Sample::of(groups.of(client, fault).map(|trial| trial.recovery_ms)).cell(RECOVERY)
     }));
-    let caption = "**sent twice**: UDP payload that the server sent for each byte of the download, median";
+    let caption = "**sent twice**: UDP payload (TCP payload for MPTCP) that the server sent for each byte of the download, median";
     tables.push(groups.table(caption, &groups.faults, |client, fault| {
         let sent = Sample::of(groups.of(client, fault).map(|trial| trial.sent_per_byte));
         sent.quantile(0.5).map_or_else(String::new, |share| format!("{share:.2}"))
     }));
     let mut text: String = tables.iter().map(|table| table.markdown() + "\n").collect();
     text.push_str(&conditions(&groups));
+    for says in absent {
+        text.push_str(&format!("Not measured: {says}\n\n"));
+    }
     for trial in trials {
         if let Some(problem) = &trial.problem {
             text.push_str(&format!(
@@ -215,13 +218,14 @@ mod tests {
         trials.push(trial("min-rtt", LinkFault::Down, None));
         trials
             .push(FailoverTrial { problem: Some("no ip".to_owned()), ..trial("hvc", LinkFault::Down, None) });
-        let text = markdown(&trials);
+        let text = markdown(&trials, &["mptcp-bbr: this kernel has none".to_owned()]);
         for line in [
             "| client | link down |",
             "| hvc | 50 / 99 |",
             "| min-rtt | 40 / never ✗ |",
             "| hvc | 1.05 |",
             "Not measured: hvc, down, 0: no ip",
+            "Not measured: mptcp-bbr: this kernel has none",
         ] {
             assert!(text.lines().any(|known| known == line), "{line}\n{text}");
         }
