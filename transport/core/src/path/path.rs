@@ -576,16 +576,6 @@ impl Path {
         self.peer_status = status;
     }
 
-    /// The peer advises how to use the path from `now` on, other than before. One that it called a backup is asked whether it answers
-    /// when it is available again, once a round trip at most.
-    pub fn on_advice(&mut self, status: Status, now: Instant) {
-        let returns = self.peer_status == Some(Status::Backup) && status == Status::Available;
-        if returns && self.liveness.asked_at() + self.rtt().smoothed().max(LEAST_INTERVAL) <= now {
-            self.liveness.ask(now);
-        }
-        self.on_peer_status(Some(status));
-    }
-
     /// Padding-only datagrams go with the challenge that opens the path, to widen the peer's allowance.
     pub fn open_with(&mut self, datagrams: u8) {
         self.opening_datagrams = datagrams;

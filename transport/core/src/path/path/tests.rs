@@ -144,22 +144,6 @@ fn what_arrived_before_an_answer_was_asked_for_does_not_delay_it() {
 }
 
 #[test]
-fn a_path_that_is_available_again_is_asked_whether_it_answers() {
-    let mut path = sampled(1);
-    path.on_advice(Status::Available, at(1_000));
-    assert!(!path.liveness.is_due(), "it was no backup before");
-    path.on_advice(Status::Backup, at(1_010));
-    assert!(!path.liveness.is_due());
-    path.on_advice(Status::Available, at(1_020));
-    assert!(path.liveness.is_due() && path.liveness.asked_at() == at(1_020));
-    for (time, asked) in [(1_059, 1_020), (1_060, 1_060)] {
-        path.on_advice(Status::Backup, at(time));
-        path.on_advice(Status::Available, at(time));
-        assert_eq!(path.liveness.asked_at(), at(asked), "once a round trip");
-    }
-}
-
-#[test]
 fn this_endpoint_advises_against_a_path_that_is_silent_and_was_not_heard() {
     let mut path = sampled(1);
     send(&mut path, 0..1, PacketClass::AckEliciting);
