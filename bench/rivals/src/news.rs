@@ -6,7 +6,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 /// Bytes of the buffers of a socket.
-const BUFFER: usize = 2 << 20;
+const BUFFER: usize = 4 << 20;
 
 /// An address of a link that leads to the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
