@@ -171,7 +171,7 @@ impl Application for Loads {
 
 /// The longest time between two of `times`, or from the last to `until`, that ends after `from`.
 fn longest(times: &[Duration], from: Duration, until: Duration) -> Duration {
-    let before = times.iter().copied().filter(|at| *at <= from).next_back().unwrap_or(from);
+    let before = times.iter().copied().rfind(|at| *at <= from).unwrap_or(from);
     let after = times.iter().copied().filter(|at| *at > from && *at <= until).chain([until]);
     let gaps = after.scan(before, |last, at| Some(at - std::mem::replace(last, at)));
     gaps.max().expect("there is an end")
