@@ -329,7 +329,9 @@ impl Sender<'_> {
                 copies.insert(index);
             }
         }
-        self.note_copies(round, &token, copies);
+        if copies.len() > 1 {
+            self.note_copies(round, &token, copies);
+        }
         written
     }
 
