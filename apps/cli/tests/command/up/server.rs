@@ -26,6 +26,10 @@ impl Beyond {
         // A service of the server itself.
         let own = world.server.tell(&["198.51.100.1"]);
         world.telling.push(own);
+        for (address, kind) in [("192.0.2.1", "udp"), ("2001:db8:2::1", "tcp"), ("198.51.100.1", "tcp")] {
+            // A datagram to a program that has not started is lost: nothing repeats it.
+            wait_until("the host beyond answers", || world.server.seen_by(address, 7, kind).is_some());
+        }
         Some(Self { world, _far: far })
     }
 
