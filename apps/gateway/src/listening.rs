@@ -109,8 +109,8 @@ pub(crate) fn bind(
             .set_token_key(keys.map(Keys::token))
             .set_resets_per_second(RESETS)
             .set_memory(Some(memory.clone()));
-        let options =
-            EndpointOptions { config: limits, server: Some(server(config, tls.clone(), &[])), local };
+        let first = Some(server(config, tls.clone(), &[]));
+        let options = EndpointOptions { config: limits, server: first, local, ..EndpointOptions::default() };
         match (succession, config.workers.get()) {
             (Some(succession), _) => Endpoint::succeeding(options, config.workers, succession),
             (None, 1) => Ok(vec![Endpoint::new(options)?]),

@@ -1,8 +1,8 @@
 //! The task that moves an endpoint: datagrams in, events and datagrams out, deadlines met.
 
+use crate::runtime::{Arrivals, AsyncTimer};
 use crate::shared::{IoStats, Progress, Shared};
-use crate::socket::{Buffers, OversizedDatagram, Socket};
-use crate::timer::Timer;
+use crate::socket::{OversizedDatagram, Socket};
 use crate::workers::Neighbours;
 use hvq_transport::connection::{Datagram, Transmit};
 use hvq_transport::time::Deadline;
@@ -34,9 +34,8 @@ pub(crate) struct Driver {
     version: Option<u64>,
     /// The other workers, which share the addresses.
     neighbours: Option<Neighbours>,
-    timer: Timer,
-    buffers: Buffers,
-    incoming: Vec<Datagram>,
+    timer: Box<dyn AsyncTimer>,
+    arrivals: Arrivals,
     /// Datagrams for which other workers knew no connection.
     strays: Vec<Datagram>,
     outgoing: Vec<Transmit>,
@@ -47,7 +46,7 @@ pub(crate) struct Driver {
 
 /// Tells whether every socket was read until it had nothing more. Only then is the task woken for what comes next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Arrivals {
+enum Reading {
     /// Every one was.
     Read,
     /// One may have more, which the next round reads.
@@ -65,16 +64,16 @@ struct Port {
 }
 
 impl Driver {
-    /// The driver of a new endpoint. To be called within a tokio runtime.
+    /// The driver of a new endpoint.
     pub(crate) fn new(shared: Arc<Shared>, neighbours: Option<Neighbours>) -> Self {
+        let timer = shared.runtime().new_timer();
         Self {
             shared,
             ports: Vec::new(),
             version: None,
             neighbours,
-            timer: Timer::new(),
-            buffers: Buffers::new(),
-            incoming: Vec::new(),
+            timer,
+            arrivals: Arrivals::default(),
             strays: Vec::new(),
             outgoing: Vec::new(),
             stats: IoStats::default(),
@@ -87,7 +86,7 @@ impl Driver {
         for port in &mut self.ports {
             port.flush(context, &mut self.stats);
         }
-        let arrivals = self.receive(context);
+        let reading = self.receive(context);
         let refused = self.take_refused();
         let now = self.shared.now();
         let progress = {
@@ -96,7 +95,7 @@ impl Driver {
             for bytes in self.ports.iter_mut().flat_map(|port| port.spent.drain(..)) {
                 state.core.recycle(bytes);
             }
-            for datagram in self.incoming.drain(..) {
+            for datagram in self.arrivals.datagrams.drain(..) {
                 state.core.handle(datagram, now);
             }
             for stray in self.strays.drain(..) {
@@ -116,14 +115,14 @@ impl Driver {
                 context.waker().wake_by_ref();
             }
             state.io = self.stats;
-            self.buffers.set_senders(state.slots.len());
+            self.arrivals.buffers.set_senders(state.slots.len());
             state.end_round();
             progress
         };
         self.send(context);
         match progress {
             // The next round reads it, or tells the protocol what was not sent.
-            Progress::Idle(_) if arrivals == Arrivals::Left || self.errors != self.stats.send_errors => {
+            Progress::Idle(_) if reading == Reading::Left || self.errors != self.stats.send_errors => {
                 Progress::More
             }
             progress => progress,
@@ -131,21 +130,21 @@ impl Driver {
     }
 
     /// Takes what each socket has, until a batch brings it to [`BYTES`], and what other workers hand over.
-    fn receive(&mut self, context: &mut Context<'_>) -> Arrivals {
-        let mut arrivals = Arrivals::Read;
+    fn receive(&mut self, context: &mut Context<'_>) -> Reading {
+        let mut reading = Reading::Read;
         for port in &self.ports {
             let mut bytes = 0;
             loop {
                 if bytes >= BYTES {
-                    arrivals = Arrivals::Left;
+                    reading = Reading::Left;
                     break;
                 }
-                let before = self.incoming.len();
-                if port.socket.poll_receive(context, &mut self.buffers, &mut self.incoming).is_pending() {
+                let before = self.arrivals.datagrams.len();
+                if port.socket.poll_receive(context, &mut self.arrivals).is_pending() {
                     break;
                 }
                 self.stats.receive_calls += 1;
-                let batch = self.incoming.get(before..).unwrap_or_default();
+                let batch = self.arrivals.datagrams.get(before..).unwrap_or_default();
                 self.stats.datagrams_received += batch.len() as u64;
                 let taken: usize = batch.iter().map(|datagram| datagram.bytes.len()).sum();
                 self.stats.bytes_received += taken as u64;
@@ -155,9 +154,9 @@ impl Driver {
         }
         if let Some(neighbours) = &self.neighbours {
             self.stats.handed_over +=
-                neighbours.share_out(&mut self.incoming, &mut self.strays, context.waker());
+                neighbours.share_out(&mut self.arrivals.datagrams, &mut self.strays, context.waker());
         }
-        arrivals
+        reading
     }
 
     /// Takes the datagrams that sockets refused to send since the last call because they were too large.
@@ -183,8 +182,7 @@ impl Driver {
     /// Polls the deadline: ready once it passed; pending for ever if there is none.
     fn poll_deadline(&mut self, deadline: Option<Deadline>, context: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = deadline else { return Poll::Pending };
-        let now = self.shared.now();
-        self.timer.poll(deadline.at, now, context)
+        self.timer.poll(self.shared.clock_at(deadline.at), context)
     }
 }
 
@@ -269,7 +267,7 @@ mod tests {
 
     /// A driver that knows its one socket, the address of that, and the socket of a peer.
     fn driver() -> (Driver, std::net::SocketAddr, UdpSocket) {
-        let mut sockets = Sockets::new(Source::Routed);
+        let mut sockets = Sockets::new(Source::Routed, crate::runtime::current().unwrap());
         sockets.bind_permanent(&LocalAddress::Ip([127, 0, 0, 1].into())).unwrap();
         let address = sockets.addresses()[0];
         let core = Endpoint::new(EndpointConfig::default(), None, [0; 32]);

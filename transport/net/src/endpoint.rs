@@ -4,16 +4,17 @@ use crate::connection::{Connection, Reference};
 use crate::driver::Driver;
 use crate::incoming::Incoming;
 use crate::race;
+use crate::runtime;
+use crate::runtime::{AsyncUdpSocket, Runtime};
 use crate::shared::{IoStats, Shared};
 use crate::sockets::{Sockets, Source};
 use crate::workers::Neighbours;
 use crate::{
     ClientConfig, ConnectError, ConnectOptions, ConnectionError, EndpointConfig, LocalAddress, PathOptions,
-    Role, ServerConfig,
+    Role, ServerConfig, TransportConfig,
 };
-use hvq_transport::connection::{FourTuple, TransportConfigError};
+use hvq_transport::connection::{DatagramSizing, FourTuple, TransportConfigError};
 use hvq_transport::endpoint::{Endpoint as Core, EndpointStats, NetworkPath};
-use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -22,6 +23,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The bytes of UDP payload that every network has to carry (RFC 9000 §14).
+const LEAST_DATAGRAM: usize = 1_200;
 
 /// The options of an endpoint.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +37,10 @@ pub struct EndpointOptions {
     /// The local addresses to bind, each a UDP socket. A client needs none: sockets are then bound for each connection
     /// and path.
     pub local: Vec<LocalAddress>,
+    /// Sockets of the program, which stay as long as the endpoint, behind those of `local`.
+    pub sockets: Vec<Arc<dyn AsyncUdpSocket>>,
+    /// The runtime that the endpoint runs on; `None` is tokio's, which it is made in.
+    pub runtime: Option<Arc<dyn Runtime>>,
 }
 
 /// A QUIC endpoint on one or several UDP sockets: client, server or both. Clones are handles on the same endpoint.
@@ -65,10 +73,7 @@ impl Endpoint {
     /// A client on sockets bound to `local`; `&[]` binds sockets for each connection and path.
     ///
     /// # Errors
-    /// A socket cannot be bound.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime, as [`Endpoint::new`].
+    /// A socket cannot be bound, or there is no runtime, as for [`Endpoint::new`].
     pub fn client(local: &[LocalAddress]) -> io::Result<Self> {
         Self::new(EndpointOptions { local: local.to_vec(), ..EndpointOptions::default() })
     }
@@ -76,10 +81,8 @@ impl Endpoint {
     /// A server that listens on `local`, one socket each; it can connect too.
     ///
     /// # Errors
-    /// A socket cannot be bound, `local` is empty, or a setting is out of its range.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime, as [`Endpoint::new`].
+    /// A socket cannot be bound, `local` is empty, a setting is out of its range, or there is no runtime, as for
+    /// [`Endpoint::new`].
     pub fn server(config: ServerConfig, local: &[LocalAddress]) -> io::Result<Self> {
         Self::new(EndpointOptions {
             server: Some(config),
@@ -88,37 +91,38 @@ impl Endpoint {
         })
     }
 
-    /// An endpoint as `options` say. Its driver runs on the current tokio runtime.
+    /// An endpoint as `options` say. Its driver runs on the runtime that they name, or else on the current one of tokio.
     ///
     /// # Errors
     /// A socket cannot be bound, a server has no address or a setting that is out of its range
-    /// ([`TransportConfigError`](crate::config::TransportConfigError)), or the system has no randomness.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
+    /// ([`TransportConfigError`](crate::config::TransportConfigError)), the system has no randomness, or there is no runtime: the
+    /// options name none, and this is called outside of tokio's.
     pub fn new(options: EndpointOptions) -> io::Result<Self> {
-        if options.server.is_some() && options.local.is_empty() {
+        let EndpointOptions { config, server, local, sockets: own, runtime } = options;
+        if server.is_some() && local.is_empty() && own.is_empty() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "a server needs an address to listen on",
             ));
         }
-        let source = if options.server.is_some() { Source::Pinned } else { Source::Routed };
-        let mut sockets = Sockets::new(source);
-        for local in &options.local {
+        let runtime = runtime.map_or_else(runtime::current, Ok)?;
+        let source = if server.is_some() { Source::Pinned } else { Source::Routed };
+        let mut sockets = Sockets::new(source, runtime);
+        for local in &local {
             sockets.bind_permanent(local)?;
         }
-        start(options.config, options.server, sockets, None)
+        for socket in own {
+            sockets.adopt_abstract(socket)?;
+        }
+        start(config, server, sockets, None)
     }
 
-    /// An endpoint on sockets of the program, which stay as long as it: for those that are bound, marked or inherited in ways of
-    /// their own. A client may bind further ones for paths.
+    /// An endpoint on sockets of the kernel that the program bound, which stay as long as it: for those that are bound, marked or
+    /// inherited in ways of their own. A client may bind further ones for paths.
     ///
     /// # Errors
-    /// The system refuses what the sockets are set up with, a server has none, or the system has no randomness.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
+    /// The system refuses what the sockets are set up with, a server has none, the system has no randomness, or this is called
+    /// outside of a tokio runtime.
     pub fn on_sockets(
         config: EndpointConfig,
         server: Option<ServerConfig>,
@@ -128,7 +132,7 @@ impl Endpoint {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a server needs a socket to listen on"));
         }
         let source = if server.is_some() { Source::Pinned } else { Source::Routed };
-        let mut sockets = Sockets::new(source);
+        let mut sockets = Sockets::new(source, runtime::current()?);
         for socket in bound {
             sockets.adopt(socket)?;
         }
@@ -160,7 +164,7 @@ impl Endpoint {
     /// See [`ConnectError`]; nothing was sent then.
     pub fn connect_with(
         &self,
-        config: ClientConfig,
+        mut config: ClientConfig,
         options: ConnectOptions,
     ) -> Result<Connecting, ConnectError> {
         let shared = &self.presence.shared;
@@ -168,6 +172,9 @@ impl Endpoint {
         let mut state = shared.lock();
         if !state.is_open() {
             return Err(ConnectError::EndpointClosed);
+        }
+        if state.sockets.may_fragment() {
+            keep_small(config.transport_mut());
         }
         if !options.alternatives.is_empty() {
             let handle = race::start(&mut state, &config, &options, now)?;
@@ -252,8 +259,8 @@ impl Endpoint {
         .await
     }
 
-    /// Adds a socket of the program, which stays as long as the endpoint: for one that is bound, marked or inherited in ways of
-    /// its own. To be called within a tokio runtime.
+    /// Adds a socket of the kernel that the program bound, which stays as long as the endpoint: for one that is bound, marked or
+    /// inherited in ways of its own.
     ///
     /// # Errors
     /// The system refuses what the socket is set up with.
@@ -264,13 +271,32 @@ impl Endpoint {
         Ok(local)
     }
 
+    /// Adds a socket of the program, which stays as long as the endpoint, and returns its address: paths that begin there leave
+    /// through it. See [`runtime`](crate::runtime) for what such sockets do not do.
+    ///
+    /// # Errors
+    /// The socket has no address, or the endpoint has another one with the same.
+    pub fn add_abstract_socket(&self, socket: Arc<dyn AsyncUdpSocket>) -> io::Result<SocketAddr> {
+        let mut state = self.presence.shared.lock();
+        let local = state.sockets.adopt_abstract(socket)?;
+        state.wake_driver();
+        Ok(local)
+    }
+
     /// Replaces what new connections of peers are made from; `None` accepts no more. Existing connections go on.
     ///
     /// # Errors
     /// A setting is out of its range; nothing is replaced then.
     pub fn set_server(&self, config: Option<ServerConfig>) -> Result<(), TransportConfigError> {
-        config.as_ref().map_or(Ok(()), |config| config.transport().check())?;
-        self.presence.shared.lock().core.set_server(config);
+        let mut config = config;
+        let mut state = self.presence.shared.lock();
+        if let Some(config) = &mut config {
+            config.transport().check()?;
+            if state.sockets.may_fragment() {
+                keep_small(config.transport_mut());
+            }
+        }
+        state.core.set_server(config);
         Ok(())
     }
 
@@ -375,12 +401,12 @@ impl Endpoint {
 /// An endpoint on `sockets`, with a driver on the current runtime.
 pub(crate) fn start(
     mut config: EndpointConfig,
-    server: Option<ServerConfig>,
+    mut server: Option<ServerConfig>,
     sockets: Sockets,
     neighbours: Option<Neighbours>,
 ) -> io::Result<Endpoint> {
     let mut seed = [0; 32];
-    random(&mut seed)?;
+    sockets.runtime().fill_random(&mut seed)?;
     if config.epoch().is_zero() {
         // A clock from before 1970 only makes tokens of earlier runs useless.
         config.set_epoch(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
@@ -389,16 +415,23 @@ pub(crate) fn start(
         let checked = server.transport().check();
         checked.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     }
+    if let Some(server) = &mut server
+        && sockets.may_fragment()
+    {
+        keep_small(server.transport_mut());
+    }
     let core = Core::new(config, server, seed);
     let shared = Arc::new(Shared::new(core, sockets));
-    tokio::spawn(Driver::new(shared.clone(), neighbours));
+    shared.runtime().spawn(Box::pin(Driver::new(shared.clone(), neighbours)));
     Ok(Endpoint { presence: Arc::new(Presence { shared }) })
 }
 
-/// Fills `bytes` with what nobody can guess.
-pub(crate) fn random(bytes: &mut [u8]) -> io::Result<()> {
-    let failed = |_| io::Error::other("the system gives no random numbers");
-    SystemRandom::new().fill(bytes).map_err(failed)
+/// Has connections look for no larger datagrams than every network carries: one that fragments them would tell of none that it
+/// does not (RFC 9000 §14).
+fn keep_small(transport: &mut TransportConfig) {
+    if let DatagramSizing::Discover { .. } = transport.datagram_size() {
+        transport.set_datagram_size(DatagramSizing::Fixed(LEAST_DATAGRAM));
+    }
 }
 
 /// A connection whose handshake is under way: a future of the connection. Dropping it ends the attempt.

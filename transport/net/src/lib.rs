@@ -28,13 +28,13 @@ mod paths;
 mod race;
 mod receive_queue;
 mod recv_stream;
+pub mod runtime;
 mod send_stream;
 mod sessions;
 mod shared;
 mod socket;
 mod sockets;
 mod steering;
-mod timer;
 mod workers;
 
 pub use address::{LocalAddress, LocalAddressError};

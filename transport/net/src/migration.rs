@@ -91,7 +91,8 @@ impl Connection {
 
     async fn path_moved(&self, id: PathId) -> Result<(), MigratePathError> {
         let moved = poll_fn(|context| self.poll_moved(context, id));
-        tokio::time::timeout(PATIENCE, moved).await.unwrap_or(Err(MigratePathError::Unreachable(id)))
+        let moved = self.reference().shared().within(PATIENCE, moved).await;
+        moved.unwrap_or(Err(MigratePathError::Unreachable(id)))
     }
 
     fn poll_moved(&self, context: &mut Context<'_>, id: PathId) -> Poll<Result<(), MigratePathError>> {

@@ -139,9 +139,9 @@ impl Connection {
                 result => Poll::Ready(result),
             }
         });
-        match tokio::time::timeout(PERMISSION_PATIENCE, attempts).await {
-            Ok(result) => result,
-            Err(_) => attempt(),
+        match self.reference().shared().within(PERMISSION_PATIENCE, attempts).await {
+            Some(result) => result,
+            None => attempt(),
         }
     }
 
@@ -152,7 +152,7 @@ impl Connection {
     pub async fn path_validated(&self, path: PathId) -> Result<(), OpenPathError> {
         let validated = poll_fn(|context| self.poll_path_validated(context, path));
         let late = OpenPathError::TimedOut { path, after: VALIDATION_PATIENCE };
-        tokio::time::timeout(VALIDATION_PATIENCE, validated).await.unwrap_or(Err(late))
+        self.reference().shared().within(VALIDATION_PATIENCE, validated).await.unwrap_or(Err(late))
     }
 
     pub(crate) fn try_start_path(&self, options: &PathOptions) -> Result<PathId, OpenPathError> {

@@ -1,6 +1,8 @@
 //! The state that handles and the driver share, behind one lock.
 
 use crate::handle_state::{HandleState, Phase, Usage, Wakers};
+use crate::runtime;
+use crate::runtime::Runtime;
 use crate::sockets::Sockets;
 use crate::{ConnectOptions, ConnectionError, Hints, PathId};
 use ahash::AHashMap;
@@ -9,8 +11,12 @@ use hvq_transport::endpoint::{Candidate, ConnectionHandle, Endpoint as Core, Out
 use hvq_transport::hashing::shrink;
 use hvq_transport::time::{Deadline, Instant};
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use std::time::Duration;
+
+/// Longer than anybody waits.
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// The counters of an endpoint's sockets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -68,12 +74,15 @@ enum Presence {
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,
+    runtime: Arc<dyn Runtime>,
     started: std::time::Instant,
 }
 
 impl Shared {
     /// The state of an endpoint whose time begins now.
     pub(crate) fn new(core: Core, sockets: Sockets) -> Self {
+        let runtime = sockets.runtime().clone();
+        let started = runtime.now();
         let state = State {
             core,
             sockets,
@@ -91,7 +100,7 @@ impl Shared {
             standing: Standing::Open,
             presence: Presence::Held,
         };
-        Self { state: Mutex::new(state), started: std::time::Instant::now() }
+        Self { state: Mutex::new(state), runtime, started }
     }
 
     /// The state. A panic elsewhere does not keep the others from it.
@@ -101,7 +110,24 @@ impl Shared {
 
     /// Now, since the endpoint's start.
     pub(crate) fn now(&self) -> Instant {
-        Instant::from_nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        let elapsed = self.runtime.now().saturating_duration_since(self.started);
+        Instant::from_nanos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// The time of the runtime's clock at `instant`; a century from now for what it cannot count to.
+    pub(crate) fn clock_at(&self, instant: Instant) -> std::time::Instant {
+        let at = self.started.checked_add(instant.since(Instant::ZERO));
+        at.unwrap_or_else(|| self.started + CENTURY)
+    }
+
+    /// The runtime that the endpoint runs on.
+    pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
+        &self.runtime
+    }
+
+    /// Waits for `future` for so long at most; `None` if that was not enough.
+    pub(crate) async fn within<F: Future>(&self, most: Duration, future: F) -> Option<F::Output> {
+        runtime::within(&*self.runtime, most, future).await
     }
 }
 

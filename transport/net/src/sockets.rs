@@ -2,6 +2,7 @@
 
 use crate::LocalAddress;
 use crate::path::LinkAddress;
+use crate::runtime::{AsyncUdpSocket, Runtime};
 use crate::socket::{Port, Socket};
 use crate::steering::Shares;
 use hvq_transport::endpoint::ConnectionHandle;
@@ -9,7 +10,6 @@ use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use tokio::runtime::Handle;
 
 /// Tells who chooses the source address of datagrams that leave through a socket that is bound to all addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,13 +42,23 @@ pub(crate) struct Sockets {
     entries: Vec<Entry>,
     source: Source,
     version: u64,
-    runtime: Handle,
+    runtime: Arc<dyn Runtime>,
 }
 
 impl Sockets {
-    /// None yet. To be called within a tokio runtime.
-    pub(crate) fn new(source: Source) -> Self {
-        Self { entries: Vec::new(), source, version: 0, runtime: Handle::current() }
+    /// None yet.
+    pub(crate) fn new(source: Source, runtime: Arc<dyn Runtime>) -> Self {
+        Self { entries: Vec::new(), source, version: 0, runtime }
+    }
+
+    /// The runtime that watches them.
+    pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
+        &self.runtime
+    }
+
+    /// Returns true if what some of them send may be fragmented on the way.
+    pub(crate) fn may_fragment(&self) -> bool {
+        self.all().any(|socket| socket.may_fragment())
     }
 
     /// Counts changes, so that the driver notices them.
@@ -88,10 +98,19 @@ impl Sockets {
         self.all().try_for_each(|socket| socket.steer(shares))
     }
 
-    /// Takes a socket of the program that stays as long as the endpoint; its address.
+    /// Takes a socket of the kernel that the program bound, and that stays as long as the endpoint; its address.
     pub(crate) fn adopt(&mut self, socket: std::net::UdpSocket) -> io::Result<SocketAddr> {
-        let _context = self.runtime.enter();
-        let socket = Socket::adopt(socket, None, self.source)?;
+        let socket = Socket::adopt(&*self.runtime, socket, self.source)?;
+        Ok(self.add(socket, Holders::Endpoint).local())
+    }
+
+    /// Takes a socket of the program that stays as long as the endpoint; its address, which no other may have.
+    pub(crate) fn adopt_abstract(&mut self, socket: Arc<dyn AsyncUdpSocket>) -> io::Result<SocketAddr> {
+        let socket = Socket::new(socket, self.source)?;
+        if self.all().any(|other| other.local() == socket.local()) {
+            let reason = format!("the endpoint has a socket at {} already", socket.local());
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, reason));
+        }
         Ok(self.add(socket, Holders::Endpoint).local())
     }
 
@@ -111,8 +130,7 @@ impl Sockets {
         };
         address.set_port(port.unwrap_or(address.port()));
         let named = |error: io::Error| io::Error::new(error.kind(), format!("cannot bind {local}: {error}"));
-        let _context = self.runtime.enter();
-        let socket = Socket::bind(address, device, self.source, shared).map_err(named)?;
+        let socket = Socket::bind(&*self.runtime, address, device, (self.source, shared)).map_err(named)?;
         Ok(self.add(socket, Holders::Endpoint))
     }
 
@@ -140,8 +158,7 @@ impl Sockets {
             Some(LocalAddress::Link(link)) => (SocketAddr::new(link.address, 0), device_of(link)),
             None => (any(remote), None),
         };
-        let _context = self.runtime.enter();
-        let socket = Socket::bind(address, device, self.source, Port::Own)?;
+        let socket = Socket::bind(&*self.runtime, address, device, (self.source, Port::Own))?;
         Ok(self.add(socket, Holders::Connections(HashSet::new())))
     }
 
@@ -259,7 +276,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_socket_is_shared_by_address_and_lives_as_long_as_it_is_held() {
-        let mut sockets = Sockets::new(Source::Routed);
+        let mut sockets = Sockets::new(Source::Routed, crate::runtime::current().unwrap());
         let local = LocalAddress::Ip([127, 0, 0, 1].into());
         let first = sockets.obtain(Some(&local), remote()).expect("binds");
         sockets.hold(&first, ConnectionHandle(1));
@@ -274,7 +291,7 @@ mod tests {
 
     #[tokio::test]
     async fn port_zero_is_a_new_socket_each_time_and_a_port_is_the_one_that_has_it() {
-        let mut sockets = Sockets::new(Source::Routed);
+        let mut sockets = Sockets::new(Source::Routed, crate::runtime::current().unwrap());
         sockets.bind_permanent(&"127.0.0.1:0".parse().unwrap()).expect("binds");
         let bound = sockets.addresses()[0];
         let fresh = sockets.obtain(Some(&"127.0.0.1:0".parse().unwrap()), remote()).expect("binds");
@@ -287,7 +304,7 @@ mod tests {
 
     #[tokio::test]
     async fn addresses_that_cannot_work_are_refused_with_a_reason() {
-        let mut sockets = Sockets::new(Source::Routed);
+        let mut sockets = Sockets::new(Source::Routed, crate::runtime::current().unwrap());
         let error = sockets.obtain(Some(&"::1".parse().unwrap()), remote()).expect_err("other version");
         assert!(error.to_string().contains("different IP versions"));
         let error = sockets.obtain(None, ([127, 0, 0, 1], 0).into()).expect_err("port 0");

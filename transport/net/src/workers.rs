@@ -6,7 +6,9 @@ mod mailbox;
 #[cfg(test)]
 mod races;
 
-use crate::endpoint::{random, start};
+use crate::endpoint::start;
+use crate::runtime;
+use crate::runtime::Runtime;
 use crate::sockets::{Sockets, Source};
 use crate::steering::Shares;
 use crate::{Endpoint, EndpointOptions};
@@ -26,6 +28,9 @@ use std::task::Waker;
 
 use mailbox::{Mailbox, Sort};
 
+/// The reason for which workers take no sockets of the program.
+const NO_STEERING: &str =
+    "workers share addresses of the kernel's sockets alone: sockets of the program belong to one endpoint";
 /// The shortest connection IDs that tell a worker.
 const SHORTEST_ID: usize = 4;
 
@@ -48,10 +53,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// Returns the errors of [`Endpoint::new`]; also an error if `options` has no address, or connection IDs of less
-    /// than four bytes.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
+    /// than four bytes, or sockets of the program.
     pub fn workers(
         options: EndpointOptions,
         count: NonZeroU16,
@@ -71,9 +73,6 @@ impl Endpoint {
     /// # Errors
     /// Returns the errors of [`Endpoint::workers`]; also an error if there are workers before and the kernel does not
     /// steer datagrams, which Linux does.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
     pub fn succeeding(
         options: EndpointOptions,
         count: NonZeroU16,
@@ -84,13 +83,18 @@ impl Endpoint {
     }
 
     fn group(options: EndpointOptions, count: NonZeroU16, group: Group) -> io::Result<Vec<Self>> {
-        let EndpointOptions { config, server, local } = options;
+        let EndpointOptions { config, server, local, sockets, runtime } = options;
         if local.is_empty() {
             return Err(invalid("workers need an address to share"));
         }
-        let (configs, steering) = shared(config, count, group.succession.as_ref())?;
+        if !sockets.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, NO_STEERING));
+        }
+        let runtime = runtime.map_or_else(runtime::current, Ok)?;
+        let fresh = || Sockets::new(Source::Pinned, Arc::clone(&runtime));
+        let (configs, steering) = shared(config, count, (group.succession.as_ref(), &*runtime))?;
         let boxes: Arc<[Mailbox]> = configs.iter().map(|_| Mailbox::default()).collect();
-        let mut sockets: Vec<Sockets> = configs.iter().map(|_| Sockets::new(Source::Pinned)).collect();
+        let mut sockets: Vec<Sockets> = configs.iter().map(|_| fresh()).collect();
         let before = group.succession.as_ref().map_or(0, |succession| succession.before);
         for address in &local {
             let mut port = None;
@@ -104,7 +108,7 @@ impl Endpoint {
         let is_alone = group.succession.is_none() && count.get() == 1;
         // The kernel steers groups, and one socket is none until another has come: one that nothing is meant for, and that goes
         // once the program is there, which then counts for whoever comes later.
-        let mut second = Sockets::new(Source::Pinned);
+        let mut second = fresh();
         if count.get() == 1 && before == 0 && !is_alone {
             for (address, first) in
                 local.iter().zip(sockets.first().map(Sockets::addresses).unwrap_or_default())
@@ -162,21 +166,21 @@ impl std::fmt::Debug for Succession {
 fn shared(
     mut config: EndpointConfig,
     count: NonZeroU16,
-    succession: Option<&Succession>,
+    (succession, runtime): (Option<&Succession>, &dyn Runtime),
 ) -> io::Result<(Vec<EndpointConfig>, Steering)> {
     let ids = config.ids().cloned().unwrap_or_else(|| Arc::new(RandomIds(config.id_length())));
     if ids.length() < SHORTEST_ID {
         return Err(invalid("workers need connection IDs of at least four bytes"));
     }
     let mut secret = [0; 4];
-    random(&mut secret)?;
+    runtime.fill_random(&mut secret)?;
     let steering = match succession {
         Some(known) => Steering::new(count, ids.length(), known.secret).of_generation(known.generation),
         None => Steering::new(count, ids.length(), u32::from_be_bytes(secret)),
     };
     let mut keys = [[0; 32]; 3];
     for key in &mut keys {
-        random(key)?;
+        runtime.fill_random(key)?;
     }
     let [reset, token, replay] = keys;
     // Workers that share the key for resets hand a packet over to the one that its connection ID names before they look at

@@ -176,6 +176,7 @@ async fn workers_that_start_anew_with_their_key_end_the_connections_of_before() 
             config: EndpointConfig::default().set_reset_key(Some(key.clone())).clone(),
             server: Some(pki.server(transport())),
             local: vec![local(address)],
+            ..EndpointOptions::default()
         };
         Endpoint::workers(options, count(4), SteeredBy::Kernel)
     };
@@ -259,6 +260,7 @@ async fn workers_need_an_address_and_connection_ids_that_tell_them_apart() {
         config: EndpointConfig::default().set_id_length(id_length).clone(),
         server: server.clone(),
         local: (!address.is_empty()).then(|| local(address)).into_iter().collect(),
+        ..EndpointOptions::default()
     };
     for (options, reason) in [(options(8, ""), "address"), (options(3, "127.0.0.1:0"), "four bytes")] {
         let error = Endpoint::workers(options, count(2), SteeredBy::Kernel).expect_err("refused");
@@ -274,8 +276,8 @@ fn successor(pki: &Pki, address: &str, succession: Succession) -> std::io::Resul
     config
         .set_reset_key(Some(hvq::tls::ResetKey::new(&[7; 32])))
         .set_token_key(Some(hvq::tls::TokenKey::new(&[8; 32])));
-    let options =
-        EndpointOptions { config, server: Some(pki.server(transport())), local: vec![local(address)] };
+    let (server, local) = (Some(pki.server(transport())), vec![local(address)]);
+    let options = EndpointOptions { config, server, local, ..EndpointOptions::default() };
     let workers = Endpoint::succeeding(options, count(2), succession)?;
     for worker in workers.clone() {
         tokio::spawn(async move {

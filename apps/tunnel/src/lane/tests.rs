@@ -5,8 +5,8 @@ use super::*;
 use crate::server::destination;
 use crate::server::flows::Flows;
 use hvq::{
-    ClientConfig, ClientTls, Endpoint, EndpointConfig, EndpointOptions, Identity, Policy, ServerConfig,
-    ServerTls, TransportConfig, Verify,
+    ClientConfig, ClientTls, Endpoint, EndpointOptions, Identity, Policy, ServerConfig, ServerTls,
+    TransportConfig, Verify,
 };
 use hvq_h3::client::Client as Http;
 use hvq_h3::{Settings, Tunnels, serving};
@@ -65,9 +65,9 @@ impl Place {
             Identity::Pem { chain: chain.clone(), key: key.signing_key.serialize_pem().into_bytes() };
         let tls = ServerTls::builder(identity).alpn([hvq_h3::ALPN]).build().unwrap();
         let listener = Endpoint::new(EndpointOptions {
-            config: EndpointConfig::default(),
             server: Some(ServerConfig::new(tls, transport())),
             local: vec![IpAddr::from(Ipv4Addr::LOCALHOST).into()],
+            ..EndpointOptions::default()
         })
         .unwrap();
         let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::CaPem(chain)).build().unwrap();

@@ -62,6 +62,7 @@ pub async fn pair_of(idle: Duration, memory: Arc<MemoryQuota>, max_streams_uni: 
         config: EndpointConfig::default().set_memory(Some(memory)).clone(),
         server: Some(config),
         local: vec![IpAddr::from(Ipv4Addr::LOCALHOST).into()],
+        ..EndpointOptions::default()
     };
     let listener = Endpoint::new(options).unwrap();
     let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::CaPem(chain)).build().unwrap();

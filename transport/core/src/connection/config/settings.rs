@@ -191,6 +191,11 @@ impl TransportConfig {
         self
     }
 
+    /// The size of UDP datagrams sent, as it was set.
+    pub fn datagram_size(&self) -> DatagramSizing {
+        self.datagram_size
+    }
+
     /// The hints about channels.
     pub fn channels(&self) -> &[ChannelHint] {
         &self.channels

@@ -4,10 +4,11 @@
 //! near; near ones go to a timer of the kernel (timerfd, Linux). Elsewhere, near deadlines are as late as tokio is: up
 //! to about 2 ms.
 
-use hvq_transport::time::Instant;
+use super::AsyncTimer;
 use std::pin::Pin;
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
 use tokio::time::Sleep;
 
 /// Deadlines that are farther away are first left to tokio.
@@ -18,60 +19,103 @@ const MARGIN: Duration = Duration::from_millis(2);
 
 /// The timer of a driver.
 #[derive(Debug)]
-pub(crate) struct Timer {
-    coarse: Pin<Box<Sleep>>,
+pub(super) struct Timer {
+    runtime: Handle,
+    coarse: Option<Pin<Box<Sleep>>>,
     coarse_at: Option<Instant>,
-    fine: Option<fine::Fine>,
+    fine: Fineness,
     fine_at: Option<Instant>,
 }
 
+/// The timer of the kernel: most timers never need one.
+#[derive(Debug)]
+enum Fineness {
+    /// No deadline was near yet.
+    Unknown,
+    /// It is there.
+    Fine(fine::Fine),
+    /// The system has none.
+    Coarse,
+}
+
 impl Timer {
-    /// A timer that is not set. To be called within a tokio runtime.
-    pub(crate) fn new() -> Self {
-        let fine = fine::Fine::new().inspect_err(|error| tracing::debug!(%error, "no timer of the kernel"));
-        Self { coarse: Box::pin(tokio::time::sleep(NEAR)), coarse_at: None, fine: fine.ok(), fine_at: None }
+    /// A timer that is not set.
+    pub(super) fn new(runtime: Handle) -> Self {
+        Self { runtime, coarse: None, coarse_at: None, fine: Fineness::Unknown, fine_at: None }
     }
 
-    /// Ready when `deadline` has passed; the task may also be woken before that.
-    pub(crate) fn poll(&mut self, deadline: Instant, now: Instant, context: &mut Context<'_>) -> Poll<()> {
-        if deadline <= now {
-            return Poll::Ready(());
+    /// The kernel's timer, made when it is first asked for.
+    fn fine(&mut self) -> Option<&mut fine::Fine> {
+        if matches!(self.fine, Fineness::Unknown) {
+            let _context = self.runtime.enter();
+            self.fine = match fine::Fine::new() {
+                Ok(fine) => Fineness::Fine(fine),
+                Err(error) => {
+                    tracing::debug!(%error, "no timer of the kernel");
+                    Fineness::Coarse
+                }
+            };
         }
-        if self.fine.is_some() && deadline.since(now) <= NEAR {
-            return self.poll_fine(deadline, now, context);
+        match &mut self.fine {
+            Fineness::Fine(fine) => Some(fine),
+            _ => None,
         }
-        let margin = if self.fine.is_some() { MARGIN } else { Duration::ZERO };
-        self.poll_coarse(deadline - margin, now, context)
     }
 
+    /// Ready when the kernel's timer rang, at `deadline` at the latest.
     fn poll_fine(&mut self, deadline: Instant, now: Instant, context: &mut Context<'_>) -> Poll<()> {
-        let Some(fine) = &mut self.fine else { return Poll::Ready(()) };
         // Set to an earlier time, it stays so: waking once too often is cheaper than setting it for every packet.
-        if !self.fine_at.is_some_and(|at| now < at && at <= deadline) {
-            if let Err(error) = fine.set(deadline.since(now)) {
+        let is_set = self.fine_at.is_some_and(|at| now < at && at <= deadline);
+        let Some(fine) = self.fine() else { return Poll::Ready(()) };
+        if !is_set {
+            if let Err(error) = fine.set(deadline.saturating_duration_since(now)) {
                 tracing::debug!(%error, "the kernel's timer cannot be set");
-                self.fine = None;
-                return self.poll_coarse(deadline, now, context);
+                self.fine = Fineness::Coarse;
+                return Poll::Ready(());
             }
             self.fine_at = Some(deadline);
         }
-        if fine.poll(context).is_pending() {
-            return Poll::Pending;
+        if let Fineness::Fine(fine) = &mut self.fine {
+            ready!(fine.poll(context));
         }
         self.fine_at = None;
         Poll::Ready(())
     }
 
+    /// Ready when tokio's timer rang, about at `deadline` at the latest.
     fn poll_coarse(&mut self, deadline: Instant, now: Instant, context: &mut Context<'_>) -> Poll<()> {
-        if !self.coarse_at.is_some_and(|at| now < at && at <= deadline) {
-            self.coarse.as_mut().reset(tokio::time::Instant::now() + deadline.since(now));
+        let is_set = self.coarse_at.is_some_and(|at| now < at && at <= deadline);
+        let sleep = match &mut self.coarse {
+            Some(sleep) => sleep,
+            none => {
+                let _context = self.runtime.enter();
+                none.insert(Box::pin(tokio::time::sleep(NEAR)))
+            }
+        };
+        if !is_set {
+            sleep.as_mut().reset(tokio::time::Instant::now() + deadline.saturating_duration_since(now));
             self.coarse_at = Some(deadline);
         }
-        if self.coarse.as_mut().poll(context).is_pending() {
-            return Poll::Pending;
-        }
+        ready!(sleep.as_mut().poll(context));
         self.coarse_at = None;
         Poll::Ready(())
+    }
+}
+
+impl AsyncTimer for Timer {
+    fn poll(&mut self, deadline: Instant, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let now = Instant::now();
+            if deadline <= now {
+                return Poll::Ready(());
+            }
+            if deadline.duration_since(now) <= NEAR && self.fine().is_some() {
+                ready!(self.poll_fine(deadline, now, context));
+            } else {
+                let margin = if matches!(self.fine, Fineness::Coarse) { Duration::ZERO } else { MARGIN };
+                ready!(self.poll_coarse(deadline.checked_sub(margin).unwrap_or(deadline), now, context));
+            }
+        }
     }
 }
 
@@ -166,24 +210,10 @@ mod tests {
     use std::future::poll_fn;
 
     async fn lateness(delay: Duration) -> Duration {
-        let started = std::time::Instant::now();
-        let now = || Instant::from_nanos(u64::try_from(started.elapsed().as_nanos()).expect("this year"));
-        let mut timer = Timer::new();
-        let deadline = Instant::ZERO + delay;
-        // As the driver does: look again whenever the timer rings.
-        poll_fn(|context| {
-            loop {
-                let at = now();
-                if deadline <= at {
-                    return Poll::Ready(());
-                }
-                if timer.poll(deadline, at, context).is_pending() {
-                    return Poll::Pending;
-                }
-            }
-        })
-        .await;
-        now().since(deadline)
+        let mut timer = Timer::new(Handle::current());
+        let deadline = Instant::now() + delay;
+        poll_fn(|context| timer.poll(deadline, context)).await;
+        Instant::now().checked_duration_since(deadline).expect("it is never early")
     }
 
     #[tokio::test]

@@ -1,12 +1,18 @@
-//! A UDP socket that wakes its task for what is wanted alone.
+//! Tokio's runtime, and UDP sockets in its reactor, which wake their task for what is wanted alone.
 //!
 //! A socket that waits for room to send is told of room each time the kernel frees a datagram: after each transmission, by the
 //! network card or by the receiver on the same machine. That wakes a process which sleeps, once a datagram, for nothing. So the
 //! socket is watched for input alone, and for room only from a send that found none until there is some.
 
+use super::tokio_timer::Timer;
+use super::{AsyncTimer, AsyncUdpSocket, KernelSocket, Readiness, Runtime};
+use std::future::Future;
 use std::io;
 use std::net::UdpSocket;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+use tokio::runtime::Handle;
 
 #[cfg(unix)]
 pub(super) use unix::WatchedSocket;
@@ -14,9 +20,40 @@ pub(super) use unix::WatchedSocket;
 #[cfg(not(unix))]
 pub(super) use other::WatchedSocket;
 
+/// A runtime of tokio with I/O and time enabled.
+#[derive(Clone, Debug)]
+pub struct TokioRuntime(Handle);
+
+impl TokioRuntime {
+    /// The runtime of this handle.
+    pub fn new(handle: Handle) -> Self {
+        Self(handle)
+    }
+
+    /// The runtime that this is called in, if any.
+    pub fn current() -> Option<Self> {
+        Handle::try_current().ok().map(Self)
+    }
+}
+
+impl Runtime for TokioRuntime {
+    fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        self.0.spawn(task);
+    }
+
+    fn new_timer(&self) -> Box<dyn AsyncTimer> {
+        Box::new(Timer::new(self.0.clone()))
+    }
+
+    fn wrap_udp_socket(&self, socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
+        let _context = self.0.enter();
+        Ok(Arc::new(KernelSocket::new(WatchedSocket::new(socket)?)?))
+    }
+}
+
 #[cfg(unix)]
 mod unix {
-    use super::{Context, Poll, UdpSocket, io};
+    use super::{Context, Poll, Readiness, UdpSocket, io};
     use std::os::fd::{AsFd, OwnedFd};
     use std::sync::{Mutex, PoisonError};
     use tokio::io::Interest;
@@ -24,7 +61,7 @@ mod unix {
 
     /// A UDP socket in the reactor of tokio's runtime.
     #[derive(Debug)]
-    pub(in crate::socket) struct WatchedSocket {
+    pub(in crate::runtime) struct WatchedSocket {
         socket: AsyncFd<UdpSocket>,
         /// The socket once more, watched for room, while a send waits for some.
         full: Mutex<Option<AsyncFd<OwnedFd>>>,
@@ -36,49 +73,9 @@ mod unix {
             deprecated,
             reason = "safe for a UdpSocket, which keeps the safety rules of I/O; the successor is not"
         )]
-        pub(in crate::socket) fn new(socket: UdpSocket) -> io::Result<Self> {
+        pub(in crate::runtime) fn new(socket: UdpSocket) -> io::Result<Self> {
             let socket = AsyncFd::with_interest(socket, Interest::READABLE)?;
             Ok(Self { socket, full: Mutex::default() })
-        }
-
-        /// The socket itself.
-        pub(in crate::socket) fn socket(&self) -> &UdpSocket {
-            self.socket.get_ref()
-        }
-
-        /// Ready if there may be something to receive; otherwise the task is woken then.
-        pub(in crate::socket) fn poll_receive_ready(&self, context: &mut Context<'_>) -> Poll<()> {
-            self.socket.poll_read_ready(context).map(|_error_shows_at_the_call| ())
-        }
-
-        /// Calls `receive`, unless nothing arrived since a call last said that it would block.
-        pub(in crate::socket) fn try_receive<R>(
-            &self,
-            receive: impl FnOnce(&UdpSocket) -> io::Result<R>,
-        ) -> io::Result<R> {
-            self.socket.try_io(Interest::READABLE, receive)
-        }
-
-        /// Ready if there may be room to send; otherwise the task is woken then.
-        pub(in crate::socket) fn poll_send_ready(&self, context: &mut Context<'_>) -> Poll<()> {
-            let mut full = self.full.lock().unwrap_or_else(PoisonError::into_inner);
-            if full.as_ref().is_some_and(|watched| watched.poll_write_ready(context).is_pending()) {
-                return Poll::Pending;
-            }
-            *full = None;
-            Poll::Ready(())
-        }
-
-        /// Calls `send`. If that would block, the socket is watched for room from then on.
-        pub(in crate::socket) fn try_send<R>(
-            &self,
-            send: impl FnOnce(&UdpSocket) -> io::Result<R>,
-        ) -> io::Result<R> {
-            let result = send(self.socket());
-            if matches!(&result, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
-                self.watch_for_room()?;
-            }
-            result
         }
 
         #[expect(
@@ -94,54 +91,76 @@ mod unix {
             Ok(())
         }
     }
+
+    impl Readiness for WatchedSocket {
+        fn socket(&self) -> &UdpSocket {
+            self.socket.get_ref()
+        }
+
+        fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
+            self.socket.poll_read_ready(context).map(|_error_shows_at_the_call| ())
+        }
+
+        fn try_receive(&self, receive: &mut dyn FnMut(&UdpSocket) -> io::Result<()>) -> io::Result<()> {
+            self.socket.try_io(Interest::READABLE, receive)
+        }
+
+        fn poll_writable(&self, context: &mut Context<'_>) -> Poll<()> {
+            let mut full = self.full.lock().unwrap_or_else(PoisonError::into_inner);
+            if full.as_ref().is_some_and(|watched| watched.poll_write_ready(context).is_pending()) {
+                return Poll::Pending;
+            }
+            *full = None;
+            Poll::Ready(())
+        }
+
+        fn try_send(&self, send: &mut dyn FnMut(&UdpSocket) -> io::Result<()>) -> io::Result<()> {
+            let result = send(self.socket());
+            if matches!(&result, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+                self.watch_for_room()?;
+            }
+            result
+        }
+    }
 }
 
 #[cfg(not(unix))]
 mod other {
-    use super::{Context, Poll, UdpSocket, io};
+    use super::{Context, Poll, Readiness, UdpSocket, io};
     use tokio::io::Interest;
 
     /// A UDP socket in the reactor of tokio's runtime.
     #[derive(Debug)]
-    pub(in crate::socket) struct WatchedSocket {
+    pub(in crate::runtime) struct WatchedSocket {
         watched: tokio::net::UdpSocket,
         socket: UdpSocket,
     }
 
     impl WatchedSocket {
         /// Watches `socket`, which does not block. To be called within a tokio runtime.
-        pub(in crate::socket) fn new(socket: UdpSocket) -> io::Result<Self> {
+        pub(in crate::runtime) fn new(socket: UdpSocket) -> io::Result<Self> {
             Ok(Self { watched: tokio::net::UdpSocket::from_std(socket.try_clone()?)?, socket })
         }
+    }
 
-        /// The socket itself.
-        pub(in crate::socket) fn socket(&self) -> &UdpSocket {
+    impl Readiness for WatchedSocket {
+        fn socket(&self) -> &UdpSocket {
             &self.socket
         }
 
-        /// Ready if there may be something to receive; otherwise the task is woken then.
-        pub(in crate::socket) fn poll_receive_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
             self.watched.poll_recv_ready(context).map(|_error_shows_at_the_call| ())
         }
 
-        /// Calls `receive`, unless nothing arrived since a call last said that it would block.
-        pub(in crate::socket) fn try_receive<R>(
-            &self,
-            receive: impl FnOnce(&UdpSocket) -> io::Result<R>,
-        ) -> io::Result<R> {
+        fn try_receive(&self, receive: &mut dyn FnMut(&UdpSocket) -> io::Result<()>) -> io::Result<()> {
             self.watched.try_io(Interest::READABLE, || receive(&self.socket))
         }
 
-        /// Ready if there may be room to send; otherwise the task is woken then.
-        pub(in crate::socket) fn poll_send_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        fn poll_writable(&self, context: &mut Context<'_>) -> Poll<()> {
             self.watched.poll_send_ready(context).map(|_error_shows_at_the_call| ())
         }
 
-        /// Calls `send`, unless there is no room since a call last said that it would block.
-        pub(in crate::socket) fn try_send<R>(
-            &self,
-            send: impl FnOnce(&UdpSocket) -> io::Result<R>,
-        ) -> io::Result<R> {
+        fn try_send(&self, send: &mut dyn FnMut(&UdpSocket) -> io::Result<()>) -> io::Result<()> {
             self.watched.try_io(Interest::WRITABLE, || send(&self.socket))
         }
     }
@@ -181,10 +200,10 @@ mod tests {
         let counter = Arc::new(Counter::default());
         let waker = Waker::from(Arc::clone(&counter));
         let mut context = Context::from_waker(&waker);
-        assert!(ours.poll_send_ready(&mut context).is_ready());
-        assert!(ours.poll_receive_ready(&mut context).is_pending());
+        assert!(ours.poll_writable(&mut context).is_ready());
+        assert!(ours.poll_readable(&mut context).is_pending());
         for _ in 0..10 {
-            ours.try_send(|socket| socket.send(&[1; 1_000])).unwrap();
+            ours.try_send(&mut |socket| socket.send(&[1; 1_000]).map(drop)).unwrap();
             theirs.recv(&mut [0; 1_000]).unwrap();
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -192,18 +211,18 @@ mod tests {
         theirs.send(&[2]).unwrap();
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert_eq!(counter.0.load(Ordering::Relaxed), 1);
-        assert!(ours.poll_receive_ready(&mut context).is_ready());
+        assert!(ours.poll_readable(&mut context).is_ready());
     }
 
     #[tokio::test]
     async fn a_send_that_finds_no_room_is_told_of_some_once() {
         let (ours, _theirs) = pair();
-        let refused = ours.try_send(|_| Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+        let refused = ours.try_send(&mut |_| Err(io::ErrorKind::WouldBlock.into()));
         assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::WouldBlock);
         let mut context = Context::from_waker(Waker::noop());
-        assert!(ours.poll_send_ready(&mut context).is_pending(), "the reactor has not said so yet");
-        let ready = std::future::poll_fn(|context| ours.poll_send_ready(context));
+        assert!(ours.poll_writable(&mut context).is_pending(), "the reactor has not said so yet");
+        let ready = std::future::poll_fn(|context| ours.poll_writable(context));
         tokio::time::timeout(Duration::from_secs(5), ready).await.unwrap();
-        assert!(ours.poll_send_ready(&mut context).is_ready(), "watched no more");
+        assert!(ours.poll_writable(&mut context).is_ready(), "watched no more");
     }
 }
