@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Everything that there is, hvq video with libvpx and handshakes by rustls, too.
-ALL := --workspace --features hvq-cli/video,hvq-quinn/rustls
+ALL := --workspace --features hvq/runtime-smol,hvq-cli/video,hvq-quinn/rustls
 NESTED := $(wildcard interop/Cargo.toml bench/Cargo.toml mutants/Cargo.toml)
 ARGS ?=
 CONTROLLERS := --rtt 50ms,20ms,100ms --loss 0,0.1%,1% --trace MM-S,MM-D,LB-S,LB-D --write docs/results/controllers.md \

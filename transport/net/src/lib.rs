@@ -1,4 +1,4 @@
-//! Async multipath QUIC endpoints on tokio, with several local addresses a connection.
+//! Async multipath QUIC endpoints with several local addresses a connection, on tokio or another runtime.
 //!
 //! An [`Endpoint`] owns UDP sockets and one driver task; [`Connection`]s, [`SendStream`]s and [`RecvStream`]s are handles
 //! on state that the driver moves. The protocol itself is in [`transport`], which does no I/O.
@@ -8,21 +8,26 @@
 //! [`path_manager`]), figures ([`stats`], [`trace`], [`qlog`]), and the parts that can be replaced ([`scheduler`],
 //! [`congestion`]).
 //!
-//! All types are to be used within a tokio runtime with I/O and time enabled. Every future is cancel-safe: dropping one
+//! Endpoints run on the tokio runtime that they are made in, with I/O and time enabled, or on another one, over sockets of the kernel or
+//! of the program: see [`runtime`]. Every future is cancel-safe: dropping one
 //! loses no data, except where its documentation says so.
 
 mod address;
 mod connection;
+#[cfg(feature = "runtime-tokio")]
 mod destination;
+#[cfg(feature = "runtime-tokio")]
 mod dialer;
 mod driver;
 mod endpoint;
 mod error;
 mod handle_state;
 mod incoming;
+#[cfg(feature = "runtime-tokio")]
 pub mod links;
 mod migration;
 mod options;
+#[cfg(feature = "runtime-tokio")]
 pub mod path_manager;
 mod paths;
 mod race;
@@ -37,9 +42,11 @@ mod sockets;
 mod steering;
 mod workers;
 
-pub use address::{LocalAddress, LocalAddressError};
+pub use address::LocalAddress;
 pub use connection::Connection;
+#[cfg(feature = "runtime-tokio")]
 pub use destination::{Destination, DestinationError};
+#[cfg(feature = "runtime-tokio")]
 pub use dialer::{DialAttempt, DialError, Dialed, Dialer};
 pub use endpoint::{Connecting, EarlyDataAccepted, Endpoint, EndpointOptions};
 pub use error::{
@@ -47,6 +54,7 @@ pub use error::{
     ReadToEndError, SendDatagramError, WriteError,
 };
 pub use options::{ChannelOptions, ConnectOptions, OptionsError, PathOptions};
+#[cfg(feature = "runtime-tokio")]
 pub use path_manager::PathManager;
 pub use paths::{PathEvents, PathInfo, PathState};
 pub use recv_stream::RecvStream;
@@ -94,7 +102,7 @@ pub mod config {
 
 /// Properties of channels and paths.
 pub mod path {
-    pub use crate::address::LinkAddress;
+    pub use crate::address::{LinkAddress, LocalAddressError};
     pub use crate::options::parse_hints;
     pub use hvq_transport::scheduler::{Metering, PerMille, Sharing};
     pub use hvq_transport::wire::frame::Status;

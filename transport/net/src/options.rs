@@ -5,6 +5,7 @@ mod values;
 
 pub use values::parse_hints;
 use values::parse_values;
+#[cfg(feature = "runtime-tokio")]
 pub(crate) use values::split_dscp;
 
 use crate::{Hints, LocalAddress, LocalAddressError};

@@ -90,7 +90,6 @@ impl Socket {
 
     /// A socket of the kernel that is bound already.
     pub(crate) fn adopt(runtime: &dyn Runtime, socket: UdpSocket, source: Source) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
         Self::new(runtime.wrap_udp_socket(socket)?, source)
     }
 

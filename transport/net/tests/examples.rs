@@ -2,6 +2,9 @@
 
 #[path = "../examples/echo.rs"]
 mod echo;
+#[cfg(feature = "runtime-smol")]
+#[path = "../examples/smol.rs"]
+mod on_smol;
 #[path = "../examples/own_controller.rs"]
 mod own_controller;
 #[path = "../examples/own_policy.rs"]
@@ -19,6 +22,12 @@ fn the_echo_comes_back() {
 #[test]
 fn a_download_uses_two_paths() {
     two_paths::main().unwrap();
+}
+
+#[cfg(feature = "runtime-smol")]
+#[test]
+fn a_connection_needs_no_tokio_runtime() {
+    on_smol::main().unwrap();
 }
 
 #[test]

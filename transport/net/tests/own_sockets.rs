@@ -190,6 +190,7 @@ async fn an_address_is_taken_once_and_workers_take_sockets_of_the_kernel_alone()
     assert_eq!(refused.kind(), io::ErrorKind::Unsupported);
 }
 
+#[cfg(not(feature = "runtime-smol"))]
 #[test]
 fn an_endpoint_without_a_runtime_is_an_error() {
     let error = Endpoint::client(&[]).unwrap_err();

@@ -11,7 +11,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-/// The watch of a runtime on a socket of the kernel, which does not block.
+/// The watch of a runtime on a socket of the kernel.
 pub trait Readiness: fmt::Debug + Send + Sync + 'static {
     /// The socket.
     fn socket(&self) -> &UdpSocket;
@@ -51,11 +51,12 @@ pub struct KernelSocket<R> {
 }
 
 impl<R: Readiness> KernelSocket<R> {
-    /// The socket that `readiness` watches, set up for QUIC.
+    /// The socket that `readiness` watches, set up for QUIC: among others, it blocks no more.
     ///
     /// # Errors
     /// The system refuses what it is set up with.
     pub fn new(readiness: R) -> io::Result<Self> {
+        readiness.socket().set_nonblocking(true)?;
         let local = readiness.socket().local_addr()?;
         //= https://www.rfc-editor.org/rfc/rfc9000#section-14
         //= type=implication

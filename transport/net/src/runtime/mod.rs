@@ -1,7 +1,10 @@
 //! Runtimes and UDP sockets of the program: what an endpoint runs on can be replaced.
 //!
-//! A [`Runtime`] spawns an endpoint's driver, tells the time, wakes at deadlines and watches sockets of the kernel. Endpoints take
-//! [`TokioRuntime`] when they are made within tokio; [`EndpointOptions::runtime`](crate::EndpointOptions::runtime) names another.
+//! A [`Runtime`] spawns an endpoint's driver, tells the time, wakes at deadlines and watches sockets of the kernel. Endpoints that are
+//! made within tokio run on it (feature `runtime-tokio`, on by default), others on smol (feature `runtime-smol`), and
+//! [`EndpointOptions::runtime`](crate::EndpointOptions::runtime) names another. [`Dialer`](crate::Dialer),
+//! [`Destination`](crate::Destination), [`links`](crate::links) and the [`path_manager`](crate::path_manager) need tokio, whichever
+//! runtime the endpoint has. All the rest needs no reactor but that of its endpoint's runtime.
 //!
 //! An [`AsyncUdpSocket`] sends and receives datagrams in place of a socket of the kernel: through a tunnel, a relay, a network in
 //! memory. Endpoints begin with those of [`EndpointOptions::sockets`](crate::EndpointOptions::sockets), and
@@ -14,14 +17,21 @@
 
 mod buffers;
 mod kernel;
+#[cfg(feature = "runtime-smol")]
+mod smol;
 mod socket;
+#[cfg(feature = "runtime-tokio")]
 mod tokio_socket;
+#[cfg(feature = "runtime-tokio")]
 mod tokio_timer;
 
 pub(crate) use buffers::Buffers;
 pub use hvq_transport::connection::{Datagram, Dscp, Ecn};
 pub use kernel::{KernelSocket, Readiness};
+#[cfg(feature = "runtime-smol")]
+pub use smol::SmolRuntime;
 pub use socket::{Arrivals, AsyncUdpSocket, Outgoing};
+#[cfg(feature = "runtime-tokio")]
 pub use tokio_socket::TokioRuntime;
 
 use ring::rand::{SecureRandom, SystemRandom};
@@ -85,9 +95,13 @@ pub trait AsyncTimer: fmt::Debug + Send {
 /// # Errors
 /// It is called in none.
 pub(crate) fn current() -> io::Result<Arc<dyn Runtime>> {
+    #[cfg(feature = "runtime-tokio")]
     if let Some(runtime) = TokioRuntime::current() {
         return Ok(Arc::new(runtime));
     }
+    #[cfg(feature = "runtime-smol")]
+    return Ok(Arc::new(SmolRuntime));
+    #[cfg(not(feature = "runtime-smol"))]
     Err(io::Error::other("there is no tokio runtime here, and the options name no other one"))
 }
 
