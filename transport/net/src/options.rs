@@ -8,7 +8,8 @@ use values::parse_values;
 #[cfg(feature = "runtime-tokio")]
 pub(crate) use values::split_dscp;
 
-use crate::{Hints, LocalAddress, LocalAddressError};
+use crate::path::LocalAddressError;
+use crate::{Hints, LocalAddress};
 use hvq_transport::congestion::{Congestion, UnknownAlgorithm};
 use hvq_transport::connection::{ChannelHint, Dscp, Replay};
 use std::net::SocketAddr;

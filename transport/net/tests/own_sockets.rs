@@ -1,5 +1,7 @@
 //! Sockets of the program: connections in memory.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod common;
 
 use bytes::BytesMut;
