@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 /// The crates of the project in the order of their layers, and the crates that each uses. A crate uses only crates above it in
 /// this table, and every edge of the table is in use: so it is the graph, and ARCHITECTURE.md draws it.
-const EDGES: [(&str, &[&str]); 18] = [
+const EDGES: [(&str, &[&str]); 19] = [
     ("hvq-scheduler", &[]),
     ("hvq-transport", &["hvq-scheduler"]),
     ("hvq-qlog", &["hvq-scheduler", "hvq-transport"]),
@@ -17,6 +17,7 @@ const EDGES: [(&str, &[&str]); 18] = [
     ("hvq-ffi", &["hvq-scheduler", "hvq-transport", "hvq-qlog"]),
     // Applications: first what knows no QUIC or no sockets, then services, then experiments and commands.
     ("hvq-emulation", &[]),
+    ("hvq-testing", &["hvq", "hvq-emulation"]),
     ("hvq-decode", &["hvq-transport", "hvq-qlog"]),
     ("hvq-program", &["hvq-scheduler", "hvq", "hvq-h3", "hvq-emulation"]),
     ("hvq-video", &["hvq", "hvq-emulation", "hvq-program"]),
@@ -62,8 +63,9 @@ const EDGES: [(&str, &[&str]); 18] = [
 /// The crates, at most, beside those of `NAMED_BY_OTHERS`: one that nobody uses alone is a module of its user.
 const MOST_CRATES: usize = 16;
 
-/// Crates that are packages of their own because programs of others put them in the place of one that they know.
-const NAMED_BY_OTHERS: [&str; 2] = ["hvq-quinn", "hvq-web-transport"];
+/// Crates that are packages of their own because programs of others put them in the place of one that they know, or only their tests
+/// use them.
+const NAMED_BY_OTHERS: [&str; 3] = ["hvq-quinn", "hvq-web-transport", "hvq-testing"];
 
 /// The crates that the nested workspaces may use: what users of the library have, programs for quinn among them (interop/moq), and emulated
 /// channels.
