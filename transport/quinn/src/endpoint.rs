@@ -1,20 +1,13 @@
 //! Endpoints.
 
+use crate::runtime::{Socket, to_hvq};
+use crate::{AsyncUdpSocket, Runtime, default_runtime};
 use crate::{ClientConfig, ConnectError, Connecting, EndpointConfig, Incoming, ServerConfig, VarInt};
-use hvq::LocalAddress;
+use hvq::{EndpointOptions, LocalAddress};
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// The tokio runtime, which endpoints run on: for calls that name one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TokioRuntime;
-
-/// The runtime of the caller: tokio's, if it is called in one.
-pub fn default_runtime() -> Option<Arc<TokioRuntime>> {
-    tokio::runtime::Handle::try_current().is_ok().then(|| Arc::new(TokioRuntime))
-}
 
 /// A QUIC endpoint: client, server or both. Clones are handles on the same one.
 #[derive(Clone)]
@@ -30,10 +23,7 @@ impl Endpoint {
     /// A client on a socket bound to `addr`.
     ///
     /// # Errors
-    /// The socket cannot be bound.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
+    /// The socket cannot be bound, or there is no tokio runtime.
     pub fn client(addr: SocketAddr) -> io::Result<Self> {
         Self::start(EndpointConfig::default(), None, UdpSocket::bind(addr)?)
     }
@@ -41,10 +31,7 @@ impl Endpoint {
     /// A server on a socket bound to `addr`, which can connect, too.
     ///
     /// # Errors
-    /// The socket cannot be bound.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
+    /// The socket cannot be bound, or there is no tokio runtime.
     pub fn server(config: ServerConfig, addr: SocketAddr) -> io::Result<Self> {
         Self::start(EndpointConfig::default(), Some(config), UdpSocket::bind(addr)?)
     }
@@ -52,10 +39,7 @@ impl Endpoint {
     /// A server on several addresses, for clients with several paths; quinn has none of those.
     ///
     /// # Errors
-    /// A socket cannot be bound.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
+    /// A socket cannot be bound, or there is no tokio runtime.
     pub fn server_on(config: ServerConfig, addrs: &[SocketAddr]) -> io::Result<Self> {
         let (first, others) =
             addrs.split_first().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -66,26 +50,60 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// An endpoint on a socket of the program.
+    /// An endpoint on a socket of the kernel that the program bound.
     ///
     /// # Errors
     /// The system refuses what the socket is set up with.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Outside of a tokio runtime, if `runtime` is tokio's.
     pub fn new(
         config: EndpointConfig,
         server_config: Option<ServerConfig>,
         socket: UdpSocket,
-        _runtime: Arc<TokioRuntime>,
+        runtime: Arc<dyn Runtime>,
     ) -> io::Result<Self> {
-        Self::start(config, server_config, socket)
+        let runtime = to_hvq(runtime);
+        let socket = runtime.wrap_udp_socket(socket)?;
+        Self::on(config, server_config, socket, runtime)
+    }
+
+    /// An endpoint on a socket of the program.
+    ///
+    /// # Errors
+    /// The socket has no address.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime, if `runtime` is tokio's.
+    pub fn new_with_abstract_socket(
+        config: EndpointConfig,
+        server_config: Option<ServerConfig>,
+        socket: Arc<dyn AsyncUdpSocket>,
+        runtime: Arc<dyn Runtime>,
+    ) -> io::Result<Self> {
+        Self::on(config, server_config, Arc::new(Socket::new(socket)), to_hvq(runtime))
     }
 
     fn start(config: EndpointConfig, server: Option<ServerConfig>, socket: UdpSocket) -> io::Result<Self> {
+        let runtime = default_runtime().ok_or_else(|| io::Error::other("there is no tokio runtime here"))?;
+        Self::new(config, server, socket, runtime)
+    }
+
+    fn on(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        socket: Arc<dyn hvq::runtime::AsyncUdpSocket>,
+        runtime: Arc<dyn hvq::runtime::Runtime>,
+    ) -> io::Result<Self> {
         let bound = socket.local_addr()?;
-        let server = server.map(|server| server.to_hvq(&config));
-        let endpoint = hvq::Endpoint::on_sockets(config.to_hvq(), server, vec![socket])?;
+        let options = EndpointOptions {
+            server: server.map(|server| server.to_hvq(&config)),
+            config: config.to_hvq(),
+            sockets: vec![socket],
+            runtime: Some(runtime),
+            ..EndpointOptions::default()
+        };
+        let endpoint = hvq::Endpoint::new(options)?;
         let (config, bound) = (Arc::new(config), Arc::new(Mutex::new(bound)));
         Ok(Self { endpoint, config, default_client: None, bound })
     }
@@ -142,7 +160,18 @@ impl Endpoint {
     /// # Errors
     /// The system refuses what the socket is set up with.
     pub fn rebind(&self, socket: UdpSocket) -> io::Result<()> {
-        let new = self.endpoint.add_socket(socket)?;
+        self.move_to(self.endpoint.add_socket(socket)?)
+    }
+
+    /// Moves all connections that this endpoint began to another socket of the program, as [`rebind`](Self::rebind) does.
+    ///
+    /// # Errors
+    /// The socket has no address, or the one that an earlier one has.
+    pub fn rebind_abstract(&self, socket: Arc<dyn AsyncUdpSocket>) -> io::Result<()> {
+        self.move_to(self.endpoint.add_abstract_socket(Arc::new(Socket::new(socket)))?)
+    }
+
+    fn move_to(&self, new: SocketAddr) -> io::Result<()> {
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         let old = std::mem::replace(&mut *bound, new);
         self.endpoint.rebind(old, &LocalAddress::Socket(new))?;

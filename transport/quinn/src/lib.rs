@@ -20,6 +20,7 @@ mod error;
 mod ids;
 mod incoming;
 mod recv_stream;
+mod runtime;
 pub mod rustls;
 #[cfg(feature = "rustls")]
 mod rustls_session;
@@ -31,7 +32,7 @@ mod varint;
 pub use config::{ClientConfig, EndpointConfig, ServerConfig};
 pub use connection::{Connecting, Connection, ZeroRttAccepted};
 pub use connection_ids::{ConnectionId, ConnectionIdGenerator, RandomConnectionIdGenerator};
-pub use endpoint::{Endpoint, TokioRuntime, default_runtime};
+pub use endpoint::Endpoint;
 pub use error::{
     ApplicationClose, ClosedStream, ConfigError, ConnectError, ConnectionClose, ConnectionError, ReadError,
     ReadExactError, ReadToEndError, ResetError, SendDatagramError, StoppedError, TransportError,
@@ -39,7 +40,11 @@ pub use error::{
 };
 pub use ids::{Dir, Side, StreamId};
 pub use incoming::{Incoming, IncomingFuture, RetryError};
+pub use quinn_udp as udp;
 pub use recv_stream::{Chunk, RecvStream};
+#[cfg(feature = "runtime-smol")]
+pub use runtime::SmolRuntime;
+pub use runtime::{AsyncTimer, AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller, default_runtime};
 pub use send_stream::{SendStream, Written};
 pub use stats::{ConnectionStats, PathStats, UdpStats};
 pub use transport::{IdleTimeout, MtuDiscoveryConfig, TransportConfig};
