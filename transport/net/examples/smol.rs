@@ -29,7 +29,8 @@ fn endpoint(server: Option<ServerConfig>, local: Vec<LocalAddress>) -> std::io::
 /// Reads a stream to its end, and answers with the number of its bytes in a datagram.
 async fn serve(server: Endpoint) -> Result<(), Box<dyn Error + Send + Sync>> {
     let connection = server.accept().await.ok_or("closed")?;
-    let received = connection.accept_uni().await?.read_to_end(UPLOAD).await?.len();
+    // Streams have the traits of futures-io, too.
+    let received = smol::io::copy(connection.accept_uni().await?, smol::io::sink()).await?;
     connection.send_datagram(received.to_string().into())?;
     connection.closed().await;
     Ok(())
@@ -55,7 +56,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
 
         let mut stream = connection.open_uni().await?;
         stream.write_all(&vec![7; UPLOAD]).await?;
-        stream.finish()?;
+        smol::io::AsyncWriteExt::close(&mut stream).await?;
         let answer = connection.read_datagram().await?;
         let paths = connection.paths();
         for path in &paths {

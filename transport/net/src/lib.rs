@@ -21,6 +21,8 @@ mod dialer;
 mod driver;
 mod endpoint;
 mod error;
+#[cfg(feature = "runtime-smol")]
+mod futures_io;
 mod handle_state;
 mod incoming;
 #[cfg(feature = "runtime-tokio")]
