@@ -27,11 +27,12 @@ enum Told {
     Both,
 }
 
-fn config(local: Option<SocketAddr>, shared: Sharing) -> TransportConfig {
+/// URLLC's address and sharing, with a rate of `megabits`, or nothing.
+fn config(local: Option<SocketAddr>, shared: Sharing, megabits: u64) -> TransportConfig {
     let mut config = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
     config.set_datagram_size(1452.into());
     let promised = Hints {
-        rate: Some(Bandwidth::from_mbit(2)),
+        rate: Some(Bandwidth::from_mbit(megabits)),
         delay: Some(Duration::from_micros(2500)),
         shared,
         ..Hints::NONE
@@ -40,14 +41,14 @@ fn config(local: Option<SocketAddr>, shared: Sharing) -> TransportConfig {
     config
 }
 
-fn load(page: &Page, deployment: Deployment, told: Told) -> Duration {
+fn load(page: &Page, deployment: Deployment, told: Told, megabits: u64) -> Duration {
     let urllc = Wire::addresses(0);
     let shared = if deployment == Deployment::Gateway { Sharing::Dedicated } else { Sharing::Endpoint };
-    let mut client = config((told != Told::Nobody).then_some(urllc.local), shared);
+    let mut client = config((told != Told::Nobody).then_some(urllc.local), shared, megabits);
     if told == Told::ClientAlone {
         client.set_path_hints(HintExchange::Off);
     }
-    let mut server = config((told == Told::Both).then_some(urllc.remote), shared);
+    let mut server = config((told == Told::Both).then_some(urllc.remote), shared, megabits);
     let first = Paths { first: urllc, second: None };
     if told == Told::Both {
         let hints = server.channels()[0].hints;
@@ -75,8 +76,14 @@ fn load(page: &Page, deployment: Deployment, told: Told) -> Duration {
 
 /// The mean page load time in milliseconds.
 fn mean(deployment: Deployment, told: Told) -> f64 {
+    mean_with(deployment, told, 2)
+}
+
+/// The same where URLLC is said to have `megabits`.
+fn mean_with(deployment: Deployment, told: Told, megabits: u64) -> f64 {
     let pages = builtin::pages();
-    let times = pages.iter().take(PAGES).map(|page| load(page, deployment, told).as_secs_f64() * 1e3);
+    let times =
+        pages.iter().take(PAGES).map(|page| load(page, deployment, told, megabits).as_secs_f64() * 1e3);
     times.sum::<f64>() / PAGES.min(pages.len()) as f64
 }
 
@@ -101,6 +108,20 @@ fn hints_reach_servers_of_cold_connections_too() {
     );
     assert!(client <= both * 1.1, "{client} against {both}");
     assert!(client <= alone * 0.95, "{client} against {alone}");
+}
+
+#[test]
+fn a_promise_of_five_times_the_rate_is_corrected_for_all_connections_by_what_arrives() {
+    for (deployment, told) in [
+        (Deployment::Cold, Told::Client),
+        (Deployment::Cold, Told::Both),
+        (Deployment::Resumed, Told::Client),
+        (Deployment::Resumed, Told::Both),
+    ] {
+        let [right, wrong] = [2, 10].map(|megabits| mean_with(deployment, told, megabits));
+        println!("{deployment:?}, {told:?}: told right {right:.0} ms, wrong {wrong:.0} ms");
+        assert!(wrong <= right * 1.1, "{deployment:?}, {told:?}: {wrong} against {right}");
+    }
 }
 
 /// A download over two equal channels of 20 Mbit/s, of which the client tells a lie about the second: Mbit/s, and the bytes

@@ -54,6 +54,10 @@ impl Endpoint {
         //# A stateless reset MUST NOT be used by an endpoint that has the state necessary to send a frame on
         //# the connection.
         if let Some(handle) = known {
+            // A stranger who guesses addresses does not know connection IDs.
+            if self.knowledge.on_arrival(datagram.local, datagram.bytes.len(), now) {
+                self.tell_received_rate(datagram.local);
+            }
             let connection = self.connections.get_mut(&handle).ok_or(Dropped::UnknownConnection)?;
             connection.exchange_pool(&mut self.pool);
             connection.attach_blocks(&mut self.blocks);

@@ -62,13 +62,15 @@ use crate::endpoint::turns::Turns;
 use crate::hashing::{KeyedMap, shrink};
 use crate::knowledge::Knowledge;
 use crate::memory::MemoryQuota;
+use crate::path::hints::lowered;
 use crate::stream::blocks::Blocks;
 use crate::time::{Deadline, Instant, TimerReason};
-use hvq_scheduler::{Flights, PathSet, PathView};
+use hvq_scheduler::{Flights, Hints, PathSet, PathView};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::VecDeque;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Names a connection of an endpoint. Never used twice by the same endpoint.
@@ -259,6 +261,16 @@ impl Endpoint {
         }
     }
 
+    /// Another rate is believed of the channel of `local`, on which connections of this endpoint receive.
+    fn tell_received_rate(&mut self, local: SocketAddr) {
+        let rate = self.knowledge.received_rate(local);
+        for (handle, connection) in &mut self.connections {
+            if knowledge::hear_received_rate(connection, local, rate) {
+                self.schedule.touch(*handle);
+            }
+        }
+    }
+
     /// The system refuses to send datagrams of `size` bytes over `tuple`, as seen from here, because the interface takes no
     /// such (EMSGSIZE). The refused content is sent in smaller ones, and is no sign of congestion.
     pub fn on_refused(&mut self, tuple: FourTuple, size: usize, now: Instant) {
@@ -305,7 +317,8 @@ impl Endpoint {
     fn insert_client(&mut self, connection: Connection, start: &Start<'_>, now: Instant) -> ConnectionHandle {
         let handle = self.insert(connection);
         let local = start.tuple.local;
-        self.channels.on_handshake(local, start.config.transport.hints_for(local).rate, now);
+        let hints = self.believed(local, start.config.transport.hints_for(local));
+        self.channels.on_handshake(local, hints.rate, now);
         self.tokens.begin(handle, start.server());
         handle
     }
@@ -326,11 +339,19 @@ impl Endpoint {
     }
 
     fn preferred_way(&self, config: &ClientConfig, ways: &[NetworkPath], now: Instant) -> usize {
-        let known = |(id, way)| self.channels.view(PathId(id), way, &self.connections, now);
+        let known = |(id, way): (_, &NetworkPath)| {
+            let way = NetworkPath { hints: self.believed(way.tuple.local, way.hints), ..*way };
+            self.channels.view(PathId(id), &way, &self.connections, now)
+        };
         let views: Option<Vec<PathView>> = (0..).zip(ways).take(MOST_WAYS).map(known).collect();
         let Some(views) = views.filter(|views| !views.is_empty()) else { return 0 };
         let index = (config.transport.scheduler)().first(&Flights::USUAL, &views);
         if index < views.len() { index } else { 0 }
+    }
+
+    /// Returns `hints` of the channel of `local`, as far as what arrives there does not refute them.
+    fn believed(&self, local: SocketAddr, hints: Hints) -> Hints {
+        lowered(hints, self.knowledge.received_rate(local))
     }
 
     /// A connection, for commands; it is polled next.

@@ -1,9 +1,13 @@
 //! An endpoint's knowledge of paths, and the account of what its connections have in flight on each.
 
+use super::received::ReceivedRates;
 use super::{PathKey, PathKnowledge};
+use crate::Bandwidth;
 use crate::hashing::KeyedMap;
 use crate::time::Instant;
+use hvq_scheduler::Hints;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Paths that are remembered at most; the one that was of no use for the longest gives way.
@@ -22,6 +26,7 @@ pub struct Knowledge {
     next_use: u64,
     /// Bytes that open paths have in flight or may at once, for those that have any.
     pub(super) in_flight: KeyedMap<PathKey, u64>,
+    received: ReceivedRates,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +91,21 @@ impl Knowledge {
     /// Every path that is known, the latest used last.
     pub(super) fn entries(&self) -> impl DoubleEndedIterator<Item = (&PathKey, &PathKnowledge)> {
         self.uses.values().filter_map(|key| Some((key, &self.known.get(key)?.knowledge)))
+    }
+
+    /// A connection begins, or has a path, on the channel of `local`, of which these hints are known.
+    pub(crate) fn watch(&mut self, local: SocketAddr, hints: &Hints) {
+        self.received.watch(local, hints);
+    }
+
+    /// A datagram of `bytes` arrived at `local`. Returns true if another rate is believed of the channel from now on.
+    pub(crate) fn on_arrival(&mut self, local: SocketAddr, bytes: usize, now: Instant) -> bool {
+        self.received.on_arrival(local, bytes, now)
+    }
+
+    /// Returns the rate at which packets arrive at `local`, if that refutes what was promised of the channel.
+    pub(crate) fn received_rate(&self, local: SocketAddr) -> Option<Bandwidth> {
+        self.received.shown(local)
     }
 
     /// Bytes that open paths with `key` have in flight, but for the `own` of one of them.

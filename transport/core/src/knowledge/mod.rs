@@ -6,6 +6,7 @@
 //! (`path/careful_resume.rs`) validates what it allows to send.
 
 mod cache;
+mod received;
 mod stored;
 
 pub(crate) use cache::Claim;

@@ -41,10 +41,24 @@ impl Told {
 pub(crate) struct ChannelHints {
     /// Those of this end's application.
     own: Hints,
-    /// Those of the peer, and what is believed of them.
-    told: Option<(Told, Hints)>,
+    /// Tells whether what arrives bears out what the application says.
+    receipt: Receipt,
+    /// Those of the peer, and what is believed of them. Most peers say nothing.
+    told: Option<Box<(Told, Hints)>>,
     /// Those that the peer was told.
     said: Said,
+}
+
+/// A promise held against the packets that the channel brings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Receipt {
+    /// The endpoint was not asked yet.
+    #[default]
+    Unasked,
+    /// Nothing refutes it.
+    Holds,
+    /// They come at this rate, in kbit/s: every path has room for one.
+    Refuted { kilobits: u32 },
 }
 
 /// The hints that the peer was told about a path.
@@ -63,33 +77,69 @@ impl Default for Said {
 }
 
 impl ChannelHints {
-    /// Returns all that is known: the application's word, and where it says nothing, the peer's.
+    /// Returns all that is known: the application's word, and where it says nothing, the peer's. Of two rates that are promised
+    /// the lower counts: the peer sees what arrives.
     pub(crate) fn known(&self) -> Hints {
-        self.own.or(self.believed())
+        let (own, believed) = (self.own(), self.believed());
+        let rate = own.rate.into_iter().chain(believed.rate).min();
+        Hints { rate, ..own.or(believed) }
+    }
+
+    /// Returns the application's word, whether it holds or not.
+    pub(crate) fn promised(&self) -> Hints {
+        self.own
+    }
+
+    /// Returns the application's word, as far as what arrives does not refute it.
+    pub(crate) fn own(&self) -> Hints {
+        match self.receipt {
+            Receipt::Unasked | Receipt::Holds => self.own,
+            Receipt::Refuted { kilobits } => {
+                lowered(self.own, Some(Bandwidth::from_bits_per_second(u64::from(kilobits) * 1_000)))
+            }
+        }
     }
 
     /// Returns the peer's hints as it told them, whether believed or not; `None` if it told nothing.
     pub(crate) fn told(&self) -> Option<Hints> {
-        self.told.map(|(told, _)| told.hints)
+        self.told.as_ref().map(|told| told.0.hints)
     }
 
     fn believed(&self) -> Hints {
-        self.told.map_or(Hints::NONE, |(_, believed)| believed)
+        self.told.as_ref().map_or(Hints::NONE, |told| told.1)
     }
 
     /// Takes what the application of this end says.
     pub(crate) fn set_own(&mut self, own: Hints) {
         self.own = own;
+        self.doubt();
+    }
+
+    /// The application's word is to be held against what arrives anew.
+    pub(crate) fn doubt(&mut self) {
+        self.receipt = Receipt::Unasked;
+    }
+
+    /// Returns true if the endpoint is to be asked what arrives on the channel, of which a rate is promised.
+    pub(crate) fn asks_receipt(&self) -> bool {
+        self.receipt == Receipt::Unasked && self.own.rate.or(self.own.rate_back).is_some()
+    }
+
+    /// Packets arrive at `rate`, which refutes what the application says; `None` if nothing refutes it. Returns true if that is news.
+    pub(crate) fn set_received(&mut self, rate: Option<Bandwidth>) -> bool {
+        let kilobits = |rate: Bandwidth| u32::try_from(rate.bits_per_second() / 1_000).unwrap_or(u32::MAX);
+        let receipt = rate.map_or(Receipt::Holds, |rate| Receipt::Refuted { kilobits: kilobits(rate) });
+        std::mem::replace(&mut self.receipt, receipt) != receipt
     }
 
     /// Takes what the peer told an end of `role`. Returns true if it differs from what was told before; frames that are
     /// not newer are ignored.
     pub(crate) fn hear(&mut self, told: Told, role: Role) -> bool {
-        if !told.is_news_to(self.told.as_ref().map(|(before, _)| before)) {
+        if !told.is_news_to(self.told.as_ref().map(|before| &before.0)) {
             return false;
         }
         let before = self.told().unwrap_or(Hints::NONE);
-        self.told = Some((told, believed(told.hints, role)));
+        self.told = Some(Box::new((told, believed(told.hints, role))));
         before != told.hints
     }
 
@@ -97,7 +147,7 @@ impl ChannelHints {
     /// itself means its own figure: what a peer told about one connection must not count for the others.
     pub(crate) fn rate_of_endpoint(&self) -> Option<Bandwidth> {
         match self.own.shared {
-            Sharing::Endpoint => self.own.rate,
+            Sharing::Endpoint => self.own().rate,
             Sharing::Unknown => self.known().rate.filter(|_| self.believed().shared == Sharing::Endpoint),
             Sharing::Shared | Sharing::Dedicated => None,
         }
@@ -107,7 +157,8 @@ impl ChannelHints {
     /// about the path is in flight. So there is one in a round trip at most, however often hints change.
     pub(crate) fn next_frame(&mut self, path: PathId) -> Option<PathHints> {
         // A rate that is said of one direction only holds for both.
-        let hints = Hints { rate_back: self.own.rate_back.or(self.own.rate), ..self.own };
+        let own = self.own();
+        let hints = Hints { rate_back: own.rate_back.or(own.rate), ..own };
         let is_news = hints != self.said.hints;
         match self.said.progress {
             TransmissionState::Sent => return None,
@@ -128,6 +179,17 @@ impl ChannelHints {
         if self.said.sequence == Some(sequence) && self.said.progress == TransmissionState::Sent {
             self.said.progress = progress;
         }
+    }
+}
+
+/// Returns `hints` of a channel that brings packets at `received`, which is less than they promise. A figure that was said of one
+/// direction only was meant for both, and holds for neither.
+pub(crate) fn lowered(hints: Hints, received: Option<Bandwidth>) -> Hints {
+    let Some(received) = received else { return hints };
+    let lower = |rate: Bandwidth| rate.min(received);
+    match hints.rate_back {
+        Some(back) => Hints { rate_back: Some(lower(back)), ..hints },
+        None => Hints { rate: hints.rate.map(lower), ..hints },
     }
 }
 

@@ -262,6 +262,15 @@ impl Path {
         is_news
     }
 
+    /// Takes the rate at which the channel brings packets, if that refutes what the application says. Returns true if that is news.
+    pub(crate) fn hear_received_rate(&mut self, rate: Option<Bandwidth>) -> bool {
+        let is_news = self.channel.set_received(rate);
+        if is_news {
+            self.follow_hints();
+        }
+        is_news
+    }
+
     /// Returns the hints of both ends.
     pub(crate) fn channel(&self) -> &ChannelHints {
         &self.channel
@@ -600,6 +609,7 @@ impl Path {
         // What is known about the channel holds for another address too: the application would say otherwise.
         self.follow_hints();
         self.on_other_addresses();
+        self.channel.doubt();
         self.on_destination(now);
         self.spin.reset();
         self.pto.reset();

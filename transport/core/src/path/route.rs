@@ -23,6 +23,10 @@ use std::time::Duration;
 const QUEUE_ALLOWANCE: Duration = Duration::from_millis(4);
 /// Datagrams that may be in flight beside: a peer acknowledges every second one (RFC 9000 §13.2.2).
 const UNACKNOWLEDGED: usize = 2;
+/// The part of a promised rate that is counted on while no burst has shown any.
+const UNSHOWN: u64 = 5;
+/// Datagrams that may be in flight beside that: as many as show the rate.
+const SHOWING: usize = 4;
 
 //= https://www.rfc-editor.org/rfc/rfc9000#section-14
 //# QUIC MUST NOT be used if the network path cannot support a maximum datagram size of at least 1200 bytes.
@@ -79,11 +83,16 @@ struct RateGuard {
 
 impl RateGuard {
     /// Bytes that may be in flight in datagrams of `datagram_size` bytes; `None` before a round trip was measured. It is computed
-    /// when it is asked for: datagrams grow, and a window in which not one fits would never let another leave.
-    fn flight(&self, datagram_size: usize) -> Option<usize> {
+    /// when it is asked for: datagrams grow, and a window in which not one fits would never let another leave. Less may be in
+    /// flight while the promise `is_shown` by no burst: it may be wrong, and other connections may count on it too.
+    fn flight(&self, datagram_size: usize, is_shown: bool) -> Option<usize> {
         let carried = self.rate.bytes_in(self.base?.saturating_add(QUEUE_ALLOWANCE));
-        let beside = datagram_size.saturating_mul(UNACKNOWLEDGED);
-        Some(usize::try_from(carried).unwrap_or(usize::MAX).saturating_add(beside))
+        let of = |bytes, datagrams| {
+            let beside = datagram_size.saturating_mul(datagrams);
+            usize::try_from(bytes).unwrap_or(usize::MAX).saturating_add(beside)
+        };
+        let shown = of(carried, UNACKNOWLEDGED);
+        Some(if is_shown { shown } else { shown.min(of(carried / UNSHOWN, SHOWING)) })
     }
 }
 
@@ -182,7 +191,8 @@ impl Route {
     pub fn window(&self) -> usize {
         let window = self.controller.window();
         let window = self.resume.as_ref().map_or(window, |resume| resume.window(window));
-        let flight = self.guard.and_then(|guard| guard.flight(self.datagram_size));
+        let is_shown = || self.rate.capacity().is_some();
+        let flight = self.guard.and_then(|guard| guard.flight(self.datagram_size, is_shown()));
         flight.map_or(window, |flight| flight.min(window))
     }
 

@@ -6,7 +6,9 @@ use crate::knowledge::{Knowledge, PathKey};
 use crate::path::path::Path;
 use crate::time::Instant;
 use crate::trace::{ResumePhase, ResumeTrigger, TraceEvent};
+use hvq_scheduler::Bandwidth;
 use smallvec::SmallVec;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The time after which the endpoint learns again of a path in use.
@@ -21,6 +23,7 @@ pub(crate) fn poll(
     now: Instant,
 ) -> Step {
     consult(connection, knowledge, epoch, now);
+    watch(connection, knowledge);
     let step = connection.poll(now);
     report(connection, knowledge, epoch, now);
     step
@@ -52,6 +55,19 @@ fn consult(connection: &mut Connection, knowledge: &mut Knowledge, epoch: Durati
     }
 }
 
+/// Has the endpoint watch what arrives on the channels of a client of which a rate is promised. Of a server's they are not: what
+/// comes from many clients passed as many channels.
+fn watch(connection: &mut Connection, knowledge: &mut Knowledge) {
+    if connection.role == Role::Server {
+        return;
+    }
+    for path in connection.paths.open_mut().filter(|path| path.channel().asks_receipt()) {
+        let local = path.route.tuple.local;
+        knowledge.watch(local, &path.channel().promised());
+        let _it_goes_with_the_hints = path.hear_received_rate(knowledge.received_rate(local));
+    }
+}
+
 /// Has the endpoint learn of its paths, if it is time; of all that are over it does.
 fn report(connection: &mut Connection, knowledge: &mut Knowledge, epoch: Duration, now: Instant) {
     let Some(lifetime) = connection.config.path_memory.lifetime() else { return };
@@ -79,6 +95,20 @@ fn report(connection: &mut Connection, knowledge: &mut Knowledge, epoch: Duratio
         path.leave_knowledge(&key_of(path, config, role), knowledge, lifetime, now + epoch);
         path.release_claim(knowledge);
     }
+}
+
+/// Packets arrive at `local` at `rate`, which refutes what was promised; `None` if nothing refutes it any more. Returns true if that is
+/// news for a path of `connection`.
+pub(crate) fn hear_received_rate(
+    connection: &mut Connection,
+    local: SocketAddr,
+    rate: Option<Bandwidth>,
+) -> bool {
+    if connection.role == Role::Server {
+        return false;
+    }
+    let from_there = connection.paths.open_mut().filter(|path| path.route.tuple.local == local);
+    from_there.fold(false, |is_news, path| path.hear_received_rate(rate) || is_news)
 }
 
 /// The connection is gone: it has nothing in flight.

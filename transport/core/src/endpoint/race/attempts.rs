@@ -6,7 +6,7 @@ use super::{Action, CandidatePath, Contest, Dial, Failure, RaceOptions, attempt_
 use crate::PathId;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::{Connection, Event, FourTuple, Resumption};
-use crate::endpoint::{ClientConfig, ConnectError, ConnectionHandle, Endpoint, Output, Start};
+use crate::endpoint::{ClientConfig, ConnectError, ConnectionHandle, Endpoint, NetworkPath, Output, Start};
 use crate::error::ConnectionError;
 use crate::time::Instant;
 use hvq_scheduler::{Flights, Hints};
@@ -48,7 +48,9 @@ impl Endpoint {
 
     /// Returns the time that the others wait for the attempt over `candidate`.
     fn delay_of(&self, candidate: &CandidatePath, options: RaceOptions, now: Instant) -> Duration {
-        let known = || self.channels.view(PathId::ZERO, &candidate.way, &self.connections, now);
+        let NetworkPath { tuple, hints } = candidate.way;
+        let way = NetworkPath { tuple, hints: self.believed(tuple.local, hints) };
+        let known = || self.channels.view(PathId::ZERO, &way, &self.connections, now);
         let expected = || {
             let view = known()?;
             let bytes = Flights::USUAL.sent + Flights::USUAL.received + view.backlog;

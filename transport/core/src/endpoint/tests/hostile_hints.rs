@@ -101,7 +101,7 @@ fn what_a_client_knows_of_its_channels_holds_at_the_server_from_the_first_flight
 }
 
 #[test]
-fn hints_that_change_are_told_and_those_of_the_receiver_win() {
+fn hints_that_change_are_told_and_those_of_the_receiver_win_but_for_a_lower_rate() {
     let mut world = World::new();
     assert_eq!(world.frames_of_client(), 0, "nothing is known");
     world.client().set_hints(ZERO, mbit(2)).expect("the path is open");
@@ -109,7 +109,7 @@ fn hints_that_change_are_told_and_those_of_the_receiver_win() {
     let own = Hints { shared: Sharing::Dedicated, ..mbit(7) };
     world.network.server().set_hints(ZERO, own).expect("the path is open");
     world.client().set_hints(ZERO, Hints { delay: Some(RTT), ..mbit(3) }).expect("the path is open");
-    let both = Hints { delay: Some(RTT), rate_back: mbit(3).rate, ..own };
+    let both = Hints { delay: Some(RTT), rate: mbit(3).rate, rate_back: mbit(3).rate, ..own };
     assert_eq!(world.known(ZERO), Some(both));
     world.client().set_hints(ZERO, Hints::NONE).expect("the path is open");
     assert_eq!(world.known(ZERO), Some(own), "taken back");

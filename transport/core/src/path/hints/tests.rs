@@ -161,6 +161,46 @@ fn the_account_of_an_endpoint_uses_no_rate_that_a_server_told() {
 }
 
 #[test]
+fn of_two_promised_rates_the_lower_counts() {
+    for (own, peer) in [(1, 2), (2, 1)] {
+        let mut server = ChannelHints::default();
+        server.set_own(rate(own));
+        assert!(server.hear(told(0, rate(peer)), Role::Server));
+        assert_eq!(server.known(), rate(1), "{own} and {peer}");
+    }
+}
+
+#[test]
+fn what_arrives_lowers_the_rate_that_is_promised_and_told() {
+    let mut hints = ChannelHints::default();
+    assert!(!hints.asks_receipt(), "nothing is promised");
+    hints.set_own(rate(10));
+    assert!(hints.asks_receipt());
+    assert_eq!(next(&mut hints), Some((0, rate(10).rate)));
+    hints.settle(0, TransmissionState::Acknowledged);
+    assert!(hints.set_received(rate(2).rate) && !hints.set_received(rate(2).rate));
+    assert_eq!((hints.known(), hints.promised()), (rate(2), rate(10)));
+    let frame = hints.next_frame(PATH).expect("there is news");
+    assert_eq!((frame.hints.rate, frame.hints.rate_back), (rate(2).rate, rate(2).rate));
+    hints.settle(1, TransmissionState::Acknowledged);
+    // Should it be as quick as promised again, that is told, too.
+    assert!(hints.set_received(None));
+    assert_eq!((hints.known(), next(&mut hints)), (rate(10), Some((2, rate(10).rate))));
+    assert!(!hints.asks_receipt());
+    hints.set_own(rate(9));
+    assert!(hints.asks_receipt(), "the application says something else");
+}
+
+#[test]
+fn of_a_rate_for_each_direction_what_arrives_lowers_that_of_arrivals() {
+    let both = Hints { rate_back: Some(Bandwidth::from_mbit(10)), ..rate(20) };
+    let expected = Hints { rate_back: Some(Bandwidth::from_mbit(2)), ..rate(20) };
+    assert_eq!(lowered(both, rate(2).rate), expected);
+    assert_eq!(lowered(both, rate(30).rate), both, "it raises none");
+    assert_eq!(lowered(both, None), both);
+}
+
+#[test]
 fn hints_about_paths_that_are_not_open_are_the_newest_and_of_few_paths() {
     let mut early = EarlyHints::default();
     for sequence in 0..1000 {

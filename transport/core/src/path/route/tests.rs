@@ -69,6 +69,17 @@ fn a_route_of_known_rate_carries_its_round_trip_and_a_short_queue() {
 }
 
 #[test]
+fn a_promise_that_no_burst_has_shown_is_counted_on_for_a_fifth() {
+    let mut route = route();
+    route.guard_rate(Some(Bandwidth::from_mbit(10)));
+    route.keep_flight_within(Some(Duration::from_millis(6)));
+    // 10 ms at 1,250 bytes a millisecond: a fifth of them, and four datagrams.
+    assert_eq!(route.window(), 2_500 + 4_800);
+    let guard = route.guard.expect("the rate is known");
+    assert_eq!(guard.flight(1_200, true), Some(12_500 + 2_400), "all of it once it is shown");
+}
+
+#[test]
 fn datagrams_that_grew_fit_the_window_of_a_route_of_known_rate() {
     let congestion = Algorithm::NewReno.into();
     let sizing = DatagramSizing::Discover { most: 65_507 };
