@@ -209,14 +209,16 @@ impl Socket {
     /// Receives what is there, at most one batch. Pending if nothing is there.
     pub(crate) fn poll_receive(&self, context: &mut Context<'_>, arrivals: &mut Arrivals) -> Poll<()> {
         let before = arrivals.datagrams.len();
+        arrivals.local = (!self.pins()).then_some(self.local);
         let Poll::Ready(received) = self.io.poll_receive(context, arrivals) else { return Poll::Pending };
         // An ICMP message about an earlier datagram, for instance: no reason to end anything.
         if let Err(error) = received {
             tracing::debug!(local = %self.local, %error, "receiving failed");
         }
-        if !self.pins() {
+        // Sockets of the program do not know.
+        if let Some(local) = arrivals.local.take() {
             for datagram in arrivals.datagrams.iter_mut().skip(before) {
-                datagram.local = self.local;
+                datagram.local = local;
             }
         }
         Poll::Ready(())

@@ -95,7 +95,8 @@ impl Buffers {
             let batch = buffer.get(..meta.len).unwrap_or(buffer);
             let stride = meta.stride.max(1);
             let ecn = Ecn::from_bits(meta.ecn.map_or(0, |ecn| ecn as u8));
-            let datagram = |bytes| Datagram { local: local(meta), remote: meta.addr, ecn, bytes };
+            let local = local(meta);
+            let datagram = |bytes| Datagram { local, remote: meta.addr, ecn, bytes };
             match self.pool.copy(batch) {
                 Some(mut bytes) => {
                     while !bytes.is_empty() {

@@ -184,6 +184,9 @@ impl<R: Readiness> AsyncUdpSocket for KernelSocket<R> {
 
     fn poll_receive(&self, context: &mut Context<'_>, arrivals: &mut Arrivals) -> Poll<io::Result<()>> {
         loop {
+            if self.io.poll_readable(context).is_pending() {
+                return Poll::Pending;
+            }
             match self.receive(arrivals) {
                 Ok(count) => {
                     // A call that leaves room has emptied the socket.
@@ -193,15 +196,13 @@ impl<R: Readiness> AsyncUdpSocket for KernelSocket<R> {
                         }
                         _ => Queue::Short,
                     };
-                    let Arrivals { datagrams, buffers } = arrivals;
-                    buffers.split(count, queue, |meta| self.arrived_at(meta), datagrams);
+                    let Arrivals { datagrams, buffers, local } = arrivals;
+                    let known = local.take();
+                    let local = |meta: &RecvMeta| known.unwrap_or_else(|| self.arrived_at(meta));
+                    buffers.split(count, queue, local, datagrams);
                     return Poll::Ready(Ok(()));
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if self.io.poll_readable(context).is_pending() {
-                        return Poll::Pending;
-                    }
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }

@@ -71,6 +71,8 @@ impl<'a> Outgoing<'a> {
 pub struct Arrivals {
     pub(crate) datagrams: Vec<Datagram>,
     pub(crate) buffers: Buffers,
+    /// The address at which all datagrams of the socket count as arrived, if it is one: who heeds it takes it.
+    pub(crate) local: Option<SocketAddr>,
 }
 
 impl Arrivals {
