@@ -1,5 +1,6 @@
 //! Paths (RFC 10069): their connection IDs, validation, limits, statuses and lives.
 
+pub(crate) mod advice;
 pub(crate) mod amplification;
 pub(crate) mod candidates;
 pub(crate) mod careful_resume;

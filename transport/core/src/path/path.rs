@@ -498,7 +498,7 @@ impl Path {
 
     /// Returns the time at which the oldest packet left that waits for an answer with no later one answered either.
     /// Packets older than an acknowledged one are a matter of loss detection.
-    fn asked_at(&self) -> Option<Instant> {
+    pub(in crate::path) fn asked_at(&self) -> Option<Instant> {
         if !self.rtts.is_sampled() || !self.sent.has_ack_eliciting_in_flight() {
             return None;
         }
@@ -512,15 +512,6 @@ impl Path {
     fn is_filled_meanwhile(&self) -> bool {
         let due = self.asked_at().map(|asked| asked + self.rtts.for_timers().smoothed());
         due.is_some_and(|due| self.liveness.was_filled_since(due))
-    }
-
-    /// The advice about the path that this endpoint gives, as far as the application and the liveness of the path decide it: a path
-    /// that is silent, and on which nothing arrived since it was asked, had better not be used while another works. `None` if
-    /// there is no reason for any.
-    pub(in crate::path) fn advice(&self) -> Option<Status> {
-        let is_heard = self.asked_at().is_some_and(|asked| self.liveness.was_heard_since(asked));
-        let is_dark = self.liveness.silent_since().is_some() && !is_heard;
-        if is_dark { Some(Status::Backup) } else { self.own_status }
     }
 
     /// The oldest packet that waits for an answer and was not offered to other paths yet. It counts as offered from here on.
@@ -573,16 +564,6 @@ impl Path {
     /// The Differentiated Services codepoint of packets.
     pub fn dscp(&self) -> Dscp {
         self.dscp
-    }
-
-    /// This endpoint advises the peer, and itself, whether to use the path (RFC 10069 §3.3).
-    pub fn on_own_status(&mut self, status: Status) {
-        self.own_status = Some(status);
-    }
-
-    /// The peer's latest advice about the use of the path.
-    pub fn on_peer_status(&mut self, status: Option<Status>) {
-        self.peer_status = status;
     }
 
     /// Padding-only datagrams go with the challenge that opens the path, to widen the peer's allowance.

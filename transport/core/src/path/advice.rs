@@ -1,0 +1,37 @@
+//! The advice of both endpoints about the use of one path (RFC 10069 §3.3). The frames that carry it are of
+//! [`Statuses`](crate::path::status::Statuses).
+
+use crate::path::path::Path;
+use crate::time::Instant;
+use crate::wire::frame::Status;
+
+impl Path {
+    /// The advice about the path that this endpoint gives, as far as the application and the liveness of the path decide it: a path
+    /// that is silent, and on which nothing arrived since it was asked, had better not be used while another works. `None` if
+    /// there is no reason for any.
+    pub(in crate::path) fn advice(&self) -> Option<Status> {
+        let is_heard = self.asked_at().is_some_and(|asked| self.liveness.was_heard_since(asked));
+        let is_dark = self.liveness.silent_since().is_some() && !is_heard;
+        if is_dark { Some(Status::Backup) } else { self.own_status }
+    }
+
+    /// This endpoint advises the peer, and itself, whether to use the path (RFC 10069 §3.3).
+    pub fn on_own_status(&mut self, status: Status) {
+        self.own_status = Some(status);
+    }
+
+    /// The peer's latest advice about the use of the path.
+    pub fn on_peer_status(&mut self, status: Option<Status>) {
+        self.peer_status = status;
+    }
+
+    /// The peer advises how to use the path from `now` on, other than before. One that it called a backup is asked whether it answers
+    /// when it is available again, if that was not known for a second: this end may have had no reason to use it.
+    pub fn on_advice(&mut self, status: Status, now: Instant) {
+        let returns = self.peer_status == Some(Status::Backup) && status == Status::Available;
+        if returns && self.liveness.is_stale(now) {
+            self.liveness.ask(now);
+        }
+        self.on_peer_status(Some(status));
+    }
+}
