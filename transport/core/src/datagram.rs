@@ -315,6 +315,7 @@ impl Datagrams {
     }
 
     /// Returns true if a datagram arrived since this was asked last.
+    #[inline]
     pub fn take_arrival(&mut self) -> bool {
         std::mem::replace(&mut self.arrival, Arrival::Told) == Arrival::News
     }

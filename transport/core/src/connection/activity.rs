@@ -69,16 +69,17 @@ impl Activity {
         theirs: Duration,
         least: impl FnOnce() -> Duration,
     ) -> Option<Instant> {
-        let effective = match (ours.is_zero(), theirs.is_zero()) {
-            (true, true) => return None,
-            (true, false) => theirs,
-            (false, true) => ours,
-            (false, false) => ours.min(theirs),
-        };
+        let effective = effective_timeout(ours, theirs)?;
         //= https://www.rfc-editor.org/rfc/rfc9000#section-10.1
         //# To avoid excessively small idle timeout periods, endpoints MUST increase the idle timeout period
         //# to be at least three times the current Probe Timeout (PTO)
         Some(self.last + effective.max(least()))
+    }
+
+    /// Returns true if silence has lasted for so long that the connection may be over: [`Self::idle_at`] tells.
+    #[inline]
+    pub fn may_be_over(&self, ours: Duration, theirs: Duration, now: Instant) -> bool {
+        effective_timeout(ours, theirs).is_some_and(|effective| self.is_quiet(effective, now))
     }
 
     /// The time at which a PING keeps the connection alive, if one is sent after each `period` without input.
@@ -128,5 +129,16 @@ impl Activity {
             None | Some(_) => {}
         }
         Quiet::Stay
+    }
+}
+
+/// The shorter of the idle timeouts of both ends, zero being none (RFC 9000 §10.1).
+#[inline]
+fn effective_timeout(ours: Duration, theirs: Duration) -> Option<Duration> {
+    match (ours.is_zero(), theirs.is_zero()) {
+        (true, true) => None,
+        (true, false) => Some(theirs),
+        (false, true) => Some(ours),
+        (false, false) => Some(ours.min(theirs)),
     }
 }

@@ -3,6 +3,7 @@
 use crate::connection::Connection;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::loss_recovery::handshake_probe_at;
+use crate::connection::timeout;
 use crate::stream::streams::Accounts;
 use crate::time::Instant;
 
@@ -29,7 +30,7 @@ fn audit_timers(connection: &Connection, now: Instant) -> Result<(), String> {
     if connection.lifecycle == Lifecycle::Closed {
         return Ok(());
     }
-    let Some(deadline) = connection.deadline(now) else {
+    let Some(deadline) = timeout::deadline(connection, now) else {
         return Err(format!("no timer at all: {:?}", connection.lifecycle));
     };
     // RFC 9002 §6.2.1: of the two timers one runs at most.

@@ -59,7 +59,12 @@ impl EventQueue {
     }
 
     /// The next event.
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<Event> {
+        if self.queue.is_empty() { None } else { self.take() }
+    }
+
+    fn take(&mut self) -> Option<Event> {
         let event = self.queue.pop_front()?;
         if self.queue.is_empty() {
             // They are rare.

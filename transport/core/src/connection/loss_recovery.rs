@@ -48,16 +48,8 @@ impl Connection {
 impl LossRecovery<'_> {
     /// Does what is due at `now`.
     pub fn run_timers(&mut self, now: Instant) {
-        for level in [Level::Initial, Level::Handshake] {
-            let due = self.owners.handshake.space(level).and_then(|space| space.sent.loss_time());
-            if due.is_some_and(|at| at <= now) {
-                self.detect_long_lost(level, now);
-            }
-        }
-        if handshake_probe_at(self.owners.handshake, self.owners.paths, self.terms.role)
-            .is_some_and(|at| at <= now)
-        {
-            self.probe_handshake(now);
+        if self.owners.handshake.existing().next().is_some() {
+            self.run_handshake_timers(now);
         }
         for id in self.owners.paths.ids() {
             let Some(path) = self.owners.paths.get(id) else { continue };
@@ -73,6 +65,21 @@ impl LossRecovery<'_> {
                 path.expire_size_probe(now);
             }
             self.watch(id, now);
+        }
+    }
+
+    /// Does what is due at `now` of the packets of the handshake.
+    fn run_handshake_timers(&mut self, now: Instant) {
+        for level in [Level::Initial, Level::Handshake] {
+            let due = self.owners.handshake.space(level).and_then(|space| space.sent.loss_time());
+            if due.is_some_and(|at| at <= now) {
+                self.detect_long_lost(level, now);
+            }
+        }
+        if handshake_probe_at(self.owners.handshake, self.owners.paths, self.terms.role)
+            .is_some_and(|at| at <= now)
+        {
+            self.probe_handshake(now);
         }
     }
 

@@ -196,6 +196,11 @@ impl Connection {
         if let Some(event) = self.next_event(now) {
             return Step::Event(event);
         }
+        self.serve(now)
+    }
+
+    /// The same, after no event was left to tell.
+    pub(crate) fn serve(&mut self, now: Instant) -> Step {
         if !self.activity.is_served(now) {
             self.run_timers(now);
             self.review_memory(now);
@@ -213,7 +218,7 @@ impl Connection {
         }
         self.activity.on_idle();
         self.hibernate_if_idle(now);
-        Step::Idle(self.deadline(now))
+        Step::Idle(timeout::deadline(self, now))
     }
 
     /// Lends or gives back memory for datagrams and records; see

@@ -3,7 +3,7 @@
 use crate::connection::lifecycle::{Lifecycle, Milestone};
 use crate::connection::loss_recovery::handshake_probe_at;
 use crate::connection::paths::failover::has_to_carry;
-use crate::connection::paths::maintenance::longest_silence;
+use crate::connection::paths::maintenance::{keep_paths_alive, longest_silence};
 use crate::connection::{Connection, Event};
 use crate::error::ConnectionError;
 use crate::error::ErrorCode;
@@ -25,7 +25,11 @@ impl Connection {
             }
             Lifecycle::Handshaking | Lifecycle::Connected | Lifecycle::Confirmed => {}
         }
-        if idle_at(self).is_some_and(|at| at <= now) {
+        // Probe timeouts need not be looked at before.
+        let theirs = self.peer.parameters().max_idle_timeout;
+        if self.activity.may_be_over(self.config.idle_timeout, theirs, now)
+            && idle_at(self).is_some_and(|at| at <= now)
+        {
             return self.end_silently(ConnectionError::IdleTimeout);
         }
         self.loss_recovery().run_timers(now);
@@ -41,8 +45,12 @@ impl Connection {
             self.control.push(crate::wire::frame::Frame::Ping, None);
             self.activity.on_keep_alive(now);
         }
-        self.path_maintenance().keep_paths_alive(now);
-        self.path_maintenance().consider_preferred(now);
+        if self.lifecycle.is_connected() {
+            keep_paths_alive(&mut self.paths, longest_silence(&self.config, &self.peer), now);
+        }
+        if self.paths.is_preferred_due() {
+            self.path_maintenance().consider_preferred(now);
+        }
     }
 
     /// Ends the connection without a word to the peer (RFC 9000 §10.1, §10.3.1).
@@ -53,36 +61,36 @@ impl Connection {
         self.queue.clear();
         expire(self);
     }
+}
 
-    /// The earliest deadline of all components.
-    pub(super) fn deadline(&self, now: Instant) -> Option<Deadline> {
-        let mut earliest: Option<Deadline> = None;
-        let mut fold = |at: Option<Instant>, reason: TimerReason| {
-            let next = at.map(|at| Deadline::new(at, reason));
-            earliest = Deadline::earliest(earliest, next);
-        };
-        match self.lifecycle {
-            Lifecycle::Closed => return None,
-            Lifecycle::Closing(until) | Lifecycle::Draining(until) => {
-                return Some(Deadline::new(until, TimerReason::Closing));
-            }
-            Lifecycle::Handshaking => fold(Some(self.handshake.deadline()), TimerReason::Handshake),
-            Lifecycle::Connected | Lifecycle::Confirmed => {}
+/// The earliest deadline of all components.
+pub(super) fn deadline(of: &Connection, now: Instant) -> Option<Deadline> {
+    let mut earliest: Option<Deadline> = None;
+    let mut fold = |at: Option<Instant>, reason: TimerReason| {
+        let next = at.map(|at| Deadline::new(at, reason));
+        earliest = Deadline::earliest(earliest, next);
+    };
+    match of.lifecycle {
+        Lifecycle::Closed => return None,
+        Lifecycle::Closing(until) | Lifecycle::Draining(until) => {
+            return Some(Deadline::new(until, TimerReason::Closing));
         }
-        fold(idle_at(self), TimerReason::Idle);
-        fold(self.activity.keep_alive_at(self.config.keep_alive), TimerReason::KeepAlive);
-        fold(self.keys.discard_at(), TimerReason::KeyDiscard);
-        fold(self.zero_rtt.discard_at(), TimerReason::KeyDiscard);
-        fold(self.activity.hibernate_at(), TimerReason::Hibernation);
-        fold(self.scheduler.wake_at(), TimerReason::Scheduler);
-        fold(handshake_probe_at(&self.handshake, &self.paths, self.role), TimerReason::ProbeTimeout);
-        for space in self.handshake.existing() {
-            fold(space.sent.loss_time(), TimerReason::LossTime);
-            fold(space.received.ack_deadline().filter(|at| *at > now), TimerReason::AckDelay);
-        }
-        let path_deadline = path_deadline(self, now);
-        Deadline::earliest(earliest, path_deadline)
+        Lifecycle::Handshaking => fold(Some(of.handshake.deadline()), TimerReason::Handshake),
+        Lifecycle::Connected | Lifecycle::Confirmed => {}
     }
+    fold(idle_at(of), TimerReason::Idle);
+    fold(of.activity.keep_alive_at(of.config.keep_alive), TimerReason::KeepAlive);
+    fold(of.keys.discard_at(), TimerReason::KeyDiscard);
+    fold(of.zero_rtt.discard_at(), TimerReason::KeyDiscard);
+    fold(of.activity.hibernate_at(), TimerReason::Hibernation);
+    fold(of.scheduler.wake_at(), TimerReason::Scheduler);
+    fold(handshake_probe_at(&of.handshake, &of.paths, of.role), TimerReason::ProbeTimeout);
+    for space in of.handshake.existing() {
+        fold(space.sent.loss_time(), TimerReason::LossTime);
+        fold(space.received.ack_deadline().filter(|at| *at > now), TimerReason::AckDelay);
+    }
+    let path_deadline = path_deadline(of, now);
+    Deadline::earliest(earliest, path_deadline)
 }
 
 /// The effective idle timeout ends a connection at this instant.

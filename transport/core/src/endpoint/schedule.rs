@@ -3,6 +3,7 @@
 use crate::endpoint::ConnectionHandle;
 use crate::hashing::{KeyedMap, KeyedSet, shrink};
 use crate::time::{Deadline, Instant, TimerReason};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Ready connections and deadlines.
@@ -38,16 +39,19 @@ impl Schedule {
     /// The connection has nothing to do until `deadline`.
     pub fn sleep(&mut self, handle: ConnectionHandle, deadline: Option<Deadline>) {
         self.leave(handle);
-        let at = deadline.map(|deadline| deadline.at);
-        if self.sleeping.get(&handle).copied() == at {
-            return;
+        let Some(Deadline { at, reason }) = deadline else { return self.cancel(handle) };
+        match self.sleeping.entry(handle) {
+            Entry::Occupied(known) if *known.get() == at => return,
+            Entry::Occupied(mut known) => {
+                let before = std::mem::replace(known.get_mut(), at);
+                self.deadlines.remove(&(before, handle));
+            }
+            Entry::Vacant(place) => {
+                place.insert(at);
+            }
         }
-        self.cancel(handle);
-        if let Some(deadline) = deadline {
-            self.sleeping.insert(handle, deadline.at);
-            self.deadlines.insert((deadline.at, handle), deadline.reason);
-            self.first = self.first.map(|first| first.min(deadline.at)).or(Some(deadline.at));
-        }
+        self.deadlines.insert((at, handle), reason);
+        self.first = self.deadlines.first_key_value().map(|(&(at, _), _)| at);
     }
 
     /// Touches every connection whose deadline is not after `now`.

@@ -42,6 +42,12 @@ impl HandshakeIds {
         self.remote = remote;
     }
 
+    /// Returns true if [`Self::take_chosen_by_peer`] has any.
+    #[inline]
+    pub fn has_chosen_by_peer(&self) -> bool {
+        !self.chosen_by_peer.is_empty()
+    }
+
     /// Takes the IDs that the peer chose for this endpoint and the router does not know yet.
     pub fn take_chosen_by_peer(&mut self) -> Vec<ConnectionId> {
         std::mem::take(&mut self.chosen_by_peer)

@@ -68,11 +68,14 @@ struct Said {
     /// The sequence number of the newest frame; `None` before the first.
     sequence: Option<u64>,
     progress: TransmissionState,
+    /// True if the application of this end says something else now.
+    is_outdated: bool,
 }
 
 impl Default for Said {
     fn default() -> Self {
-        Self { hints: Hints::NONE, sequence: None, progress: TransmissionState::Acknowledged }
+        let progress = TransmissionState::Acknowledged;
+        Self { hints: Hints::NONE, sequence: None, progress, is_outdated: false }
     }
 }
 
@@ -118,6 +121,7 @@ impl ChannelHints {
     /// The application's word is to be held against what arrives anew.
     pub(crate) fn doubt(&mut self) {
         self.receipt = Receipt::Unasked;
+        self.review_said();
     }
 
     /// Returns true if the endpoint is to be asked what arrives on the channel, of which a rate is promised.
@@ -129,7 +133,21 @@ impl ChannelHints {
     pub(crate) fn set_received(&mut self, rate: Option<Bandwidth>) -> bool {
         let kilobits = |rate: Bandwidth| u32::try_from(rate.bits_per_second() / 1_000).unwrap_or(u32::MAX);
         let receipt = rate.map_or(Receipt::Holds, |rate| Receipt::Refuted { kilobits: kilobits(rate) });
-        std::mem::replace(&mut self.receipt, receipt) != receipt
+        let is_news = std::mem::replace(&mut self.receipt, receipt) != receipt;
+        if is_news {
+            self.review_said();
+        }
+        is_news
+    }
+
+    /// What the peer is to know: a rate that is said of one direction only holds for both.
+    fn to_say(&self) -> Hints {
+        let own = self.own();
+        Hints { rate_back: own.rate_back.or(own.rate), ..own }
+    }
+
+    fn review_said(&mut self) {
+        self.said.is_outdated = self.to_say() != self.said.hints;
     }
 
     /// Takes what the peer told an end of `role`. Returns true if it differs from what was told before; frames that are
@@ -155,22 +173,23 @@ impl ChannelHints {
 
     /// Returns the next frame about `path` for the peer: the newest hints, if it does not know them and no other frame
     /// about the path is in flight. So there is one in a round trip at most, however often hints change.
+    #[inline]
     pub(crate) fn next_frame(&mut self, path: PathId) -> Option<PathHints> {
-        // A rate that is said of one direction only holds for both.
-        let own = self.own();
-        let hints = Hints { rate_back: own.rate_back.or(own.rate), ..own };
-        let is_news = hints != self.said.hints;
         match self.said.progress {
-            TransmissionState::Sent => return None,
-            TransmissionState::Acknowledged if !is_news => return None,
-            TransmissionState::Acknowledged | TransmissionState::Queued => {}
+            TransmissionState::Sent => None,
+            TransmissionState::Acknowledged if !self.said.is_outdated => None,
+            TransmissionState::Acknowledged | TransmissionState::Queued => self.say(path),
         }
+    }
+
+    fn say(&mut self, path: PathId) -> Option<PathHints> {
         let sequence = match self.said.sequence {
-            Some(sequence) if is_news => sequence + 1,
+            Some(sequence) if self.said.is_outdated => sequence + 1,
             Some(sequence) => sequence,
             None => 0,
         };
-        self.said = Said { hints, sequence: Some(sequence), progress: TransmissionState::Sent };
+        let (hints, progress) = (self.to_say(), TransmissionState::Sent);
+        self.said = Said { hints, sequence: Some(sequence), progress, is_outdated: false };
         Some(PathHints { path, sequence, hints })
     }
 

@@ -191,7 +191,12 @@ impl Lifecycles {
 
     /// The next PATH_ABANDON to send: one for each abandoned path, again only if lost. It goes on another path if there
     /// is one (RFC 10069 §3.4).
+    #[inline]
     pub fn next_frame(&mut self) -> Option<(Frame, RecoveryToken)> {
+        if self.announcements.is_empty() { None } else { self.next_announcement() }
+    }
+
+    fn next_announcement(&mut self) -> Option<(Frame, RecoveryToken)> {
         let queued = self.announcements.iter_mut().find(|(_, one)| one.progress == TransmissionState::Queued);
         let (&path, announcement) = queued?;
         announcement.progress = TransmissionState::Sent;

@@ -235,6 +235,11 @@ impl PathLimits {
         if !self.is_negotiated() {
             return None;
         }
+        let is_quiet = self.max_path_id.is_none() && self.paths_blocked.is_none() && self.ids_blocked.is_empty();
+        if is_quiet { None } else { self.next_of_some() }
+    }
+
+    fn next_of_some(&mut self) -> Option<(Frame, RecoveryToken)> {
         let local = self.local();
         if let Some(progress @ TransmissionState::Queued) = &mut self.max_path_id {
             *progress = TransmissionState::Sent;

@@ -208,7 +208,14 @@ impl LocalIds {
     }
 
     /// The next connection ID to send: lost ones first, then one for each unused path, then spares for paths in use.
+    #[inline]
     pub fn next_frame(&mut self, source: &mut dyn IdSource) -> Option<(Frame, RecoveryToken)> {
+        // Most have issued all that the peer may have.
+        let has_unserved = self.next_path <= u64::from(self.highest.0);
+        if has_unserved || !self.short.is_empty() || !self.lost.is_empty() { self.issue(source) } else { None }
+    }
+
+    fn issue(&mut self, source: &mut dyn IdSource) -> Option<(Frame, RecoveryToken)> {
         while let Some((path, sequence)) = self.lost.pop_first() {
             let issued = self.paths.get_mut(&path).and_then(|ids| ids.active.get_mut(&sequence));
             if let Some(issued) = issued.filter(|issued| issued.token.is_some()) {
@@ -335,6 +342,12 @@ impl LocalIds {
     /// Connection IDs that came to be since the last call, the first one included, for the endpoint's router.
     pub fn take_new(&mut self) -> Vec<ConnectionId> {
         std::mem::take(&mut self.new)
+    }
+
+    /// Returns true if [`Self::take_new`] or [`Self::take_gone`] has any.
+    #[inline]
+    pub fn has_changes(&self) -> bool {
+        !self.new.is_empty() || !self.gone.is_empty()
     }
 
     /// Connection IDs that ceased to be since the last call, for the endpoint's router.

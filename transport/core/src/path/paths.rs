@@ -114,6 +114,12 @@ impl Paths {
         self.handshake_tuple
     }
 
+    /// Returns true if [`Self::take_preferred_due`] was not called yet.
+    #[inline]
+    pub fn is_preferred_due(&self) -> bool {
+        self.preferred == PreferredAddressState::Due
+    }
+
     /// Returns true once: a client considers the preferred address of its server when the handshake is confirmed.
     pub fn take_preferred_due(&mut self) -> bool {
         std::mem::replace(&mut self.preferred, PreferredAddressState::Done) == PreferredAddressState::Due
@@ -174,7 +180,7 @@ impl Paths {
 
     /// Returns true once in every `interval`: the endpoint's knowledge learns of the paths.
     pub(crate) fn is_learning_due(&mut self, interval: Duration, now: Instant) -> bool {
-        let now = now.since(Instant::ZERO).as_millis() as u32;
+        let now = (now.as_nanos() / 1_000_000) as u32;
         let is_due = u128::from(now.wrapping_sub(self.learned_at)) >= interval.as_millis();
         if is_due {
             self.learned_at = now;
@@ -507,6 +513,12 @@ impl Paths {
         remotes.sort_unstable();
         remotes.dedup();
         Some(remotes)
+    }
+
+    /// Returns true if the router has to be told of connection IDs or remote addresses.
+    #[inline]
+    pub fn has_changes_of_ids(&self) -> bool {
+        self.moved || self.local_ids.has_changes()
     }
 
     /// Hands an acknowledged token to its owner; false if it is none of the paths'.

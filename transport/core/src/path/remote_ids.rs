@@ -201,7 +201,12 @@ impl RemoteIds {
     }
 
     /// The next RETIRE_CONNECTION_ID or PATH_RETIRE_CONNECTION_ID to send.
+    #[inline]
     pub fn next_frame(&mut self) -> Option<(Frame, RecoveryToken)> {
+        if self.retirements.is_empty() { None } else { self.next_retirement() }
+    }
+
+    fn next_retirement(&mut self) -> Option<(Frame, RecoveryToken)> {
         let (path, sequence) = self.retirements.next()?;
         let frame = Frame::RetireConnectionId { path: self.form.field(path), sequence };
         Some((frame, RecoveryToken::RetireConnectionId { path, sequence }))

@@ -82,7 +82,12 @@ impl Statuses {
     }
 
     /// The next status frame to send: for each path only the newest.
+    #[inline]
     pub fn next_frame(&mut self) -> Option<(Frame, RecoveryToken)> {
+        if self.local.is_empty() { None } else { self.next_advice() }
+    }
+
+    fn next_advice(&mut self) -> Option<(Frame, RecoveryToken)> {
         let queued = self.local.iter_mut().find(|(_, advice)| advice.progress == TransmissionState::Queued);
         let (&path, advice) = queued?;
         advice.progress = TransmissionState::Sent;

@@ -1,6 +1,7 @@
 //! The exchange with the endpoint's knowledge of paths: what it says of a path that begins, and what it learns of those in use.
 
 use crate::PathId;
+use crate::connection::observe::Observer;
 use crate::connection::{Connection, Role, Step, TransportConfig};
 use crate::knowledge::{Knowledge, PathKey};
 use crate::path::path::Path;
@@ -14,8 +15,8 @@ use std::time::Duration;
 /// The time after which the endpoint learns again of a path in use.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Polls `connection`, which first hears what the endpoint knows of its paths, and then tells what it measured. `epoch` is the
-/// time at the endpoint's first instant, by which the knowledge is dated.
+/// Polls `connection`, which has no event left to tell. It first hears what the endpoint knows of its paths, and then tells what
+/// it measured. `epoch` is the time at the endpoint's first instant, by which the knowledge is dated.
 pub(crate) fn poll(
     connection: &mut Connection,
     knowledge: &mut Knowledge,
@@ -24,7 +25,7 @@ pub(crate) fn poll(
 ) -> Step {
     consult(connection, knowledge, epoch, now);
     watch(connection, knowledge);
-    let step = connection.poll(now);
+    let step = connection.serve(now);
     report(connection, knowledge, epoch, now);
     step
 }
@@ -75,13 +76,7 @@ fn report(connection: &mut Connection, knowledge: &mut Knowledge, epoch: Duratio
     let is_due = is_over || connection.paths.is_learning_due(INTERVAL, now);
     let (config, role) = (&connection.config, connection.role);
     for path in connection.paths.open_mut() {
-        let (changes, is_refuted) = path.route.take_resume_changes();
-        for (phase, trigger) in changes {
-            let window = path.route.window();
-            let event = TraceEvent::ResumeChanged { path: path.id, phase, trigger, window };
-            connection.observer.trace(&event, now);
-        }
-        if is_refuted && path.is_known() {
+        if path.route.careful_resume().is_some() && tell_of_resume(path, &mut connection.observer, now) {
             knowledge.forget(&key_of(path, config, role));
         }
         if is_due || path.is_account_wrong() {
@@ -109,6 +104,16 @@ pub(crate) fn hear_received_rate(
     }
     let from_there = connection.paths.open_mut().filter(|path| path.route.tuple.local == local);
     from_there.fold(false, |is_news, path| path.hear_received_rate(rate) || is_news)
+}
+
+/// Tells the tracer how careful resume went on. Returns true if what is remembered of `path` does not hold.
+fn tell_of_resume(path: &mut Path, observer: &mut Observer, now: Instant) -> bool {
+    let (changes, is_refuted) = path.route.take_resume_changes();
+    for (phase, trigger) in changes {
+        let window = path.route.window();
+        observer.trace(&TraceEvent::ResumeChanged { path: path.id, phase, trigger, window }, now);
+    }
+    is_refuted && path.is_known()
 }
 
 /// The connection is gone: it has nothing in flight.

@@ -8,6 +8,7 @@ use crate::connection::frame_owners::{FrameOwners, frame_owners};
 use crate::connection::handshake::key_update::TrafficKeys;
 use crate::connection::observe::Observer;
 use crate::connection::terms::{Terms, terms};
+use crate::path::paths::Paths;
 use crate::seed::Randomness;
 use crate::time::Instant;
 use std::time::Duration;
@@ -41,14 +42,12 @@ impl PathMaintenance<'_> {
     pub fn is_multipath(&self) -> bool {
         self.terms.lifecycle.is_connected() && self.owners.paths.limits.is_negotiated()
     }
+}
 
-    /// Asks paths that were silent for as long as they may be whether they still answer.
-    pub(in crate::connection) fn keep_paths_alive(&mut self, now: Instant) {
-        if self.terms.lifecycle.is_connected() {
-            let most = longest_silence(self.terms.config, self.terms.peer);
-            self.owners.paths.open_mut().for_each(|path| path.keep_alive(most, now));
-        }
-    }
+/// Asks paths that were silent for as long as they may be, `most` at the longest, whether they still answer.
+#[inline]
+pub(in crate::connection) fn keep_paths_alive(paths: &mut Paths, most: Duration, now: Instant) {
+    paths.open_mut().for_each(|path| path.keep_alive(most, now));
 }
 
 /// The longest silence of a path that endangers no connection: half of what ends it (RFC 9000 §10.1.2).

@@ -189,14 +189,16 @@ impl PathMaintenance<'_> {
 
     /// Takes note of where a packet that is no duplicate came from, before its frames are read.
     pub(in crate::connection) fn hear(&mut self, origin: &Origin, now: Instant) {
-        let lifetime = self.candidate_lifetime();
         // Packets of the handshake move nothing, nor do late ones of an abandoned path.
         let path = self.owners.paths.get_mut(origin.path).filter(|_| origin.level == Level::OneRtt);
         let Some(path) = path else { return };
         if path.route.tuple == origin.tuple {
             path.on_heard_with(origin.id_sequence, now);
         } else if path.elsewhere.get(origin.tuple).is_some() {
-            path.elsewhere.heard(origin.tuple, origin.id_sequence, now + lifetime, now);
+            let until = now + self.candidate_lifetime();
+            if let Some(path) = self.owners.paths.get_mut(origin.path) {
+                path.elsewhere.heard(origin.tuple, origin.id_sequence, until, now);
+            }
             self.validate_again(origin, now);
         } else if self.terms.role == Role::Server {
             self.find_candidate(origin, now);

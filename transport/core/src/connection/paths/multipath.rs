@@ -22,13 +22,18 @@ const NEGLIGIBLE: Duration = Duration::from_millis(1);
 
 impl Connection {
     /// Takes the changes of addressing that the endpoint's router has to know, if there are any.
+    #[inline]
     pub(crate) fn take_id_changes(&mut self) -> Option<IdChanges> {
-        let mut new = self.paths.local_ids.take_new();
-        new.append(&mut self.handshake.ids.take_chosen_by_peer());
-        let changes =
-            IdChanges { new, gone: self.paths.local_ids.take_gone(), remotes: self.paths.take_remotes() };
-        (changes != IdChanges::default()).then_some(changes)
+        let is_unchanged = !self.paths.has_changes_of_ids() && !self.handshake.ids.has_chosen_by_peer();
+        if is_unchanged { None } else { collect_id_changes(self) }
     }
+}
+
+fn collect_id_changes(of: &mut Connection) -> Option<IdChanges> {
+    let mut new = of.paths.local_ids.take_new();
+    new.append(&mut of.handshake.ids.take_chosen_by_peer());
+    let changes = IdChanges { new, gone: of.paths.local_ids.take_gone(), remotes: of.paths.take_remotes() };
+    (changes != IdChanges::default()).then_some(changes)
 }
 
 impl PathMaintenance<'_> {
@@ -280,7 +285,9 @@ impl PathMaintenance<'_> {
     /// Paths whose validation failed, and abandoned ones whose time is over.
     pub(in crate::connection) fn run_path_timers(&mut self, now: Instant) {
         for id in self.owners.paths.ids() {
-            self.expire_candidates(id, now);
+            if self.owners.paths.get(id).is_some_and(|path| !path.elsewhere.is_empty()) {
+                self.expire_candidates(id, now);
+            }
             let failed = self.owners.paths.get_mut(id).is_some_and(|path| path.route.validation.failed(now));
             //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
             //# If validation fails, the client MUST NOT use the path and can remove any status associated to

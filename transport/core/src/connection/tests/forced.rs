@@ -124,7 +124,7 @@ impl Connection {
 
     /// Returns the time at which the connection wants to be polled next.
     pub(crate) fn next_deadline(&self, now: Instant) -> Option<Deadline> {
-        self.deadline(now)
+        crate::connection::timeout::deadline(self, now)
     }
 
     /// Three probe timeouts of the slowest path: how long an abandoned path is kept (RFC 10069 §3.4).

@@ -40,6 +40,11 @@ impl Retirements {
         self.unconfirmed.get(&(path, sequence)).copied()
     }
 
+    /// Returns true if none is to be sent.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queued.is_empty()
+    }
+
     pub(super) fn next(&mut self) -> Option<(PathId, u64)> {
         self.queued.pop_first()
     }

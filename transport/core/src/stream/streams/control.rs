@@ -22,7 +22,12 @@ pub(super) enum Control {
 
 impl Streams {
     /// The next control frame. Each is returned once, and again after [`Self::on_lost`] while it still matters.
+    #[inline]
     pub fn next_control(&mut self, now: Instant) -> Option<(Frame, RecoveryToken)> {
+        if self.control.is_empty() { None } else { self.next_of_some(now) }
+    }
+
+    fn next_of_some(&mut self, now: Instant) -> Option<(Frame, RecoveryToken)> {
         while let Some(control) = self.control.pop_first() {
             if let Some(built) = self.build_control(control, now) {
                 return Some(built);

@@ -60,6 +60,7 @@ impl StreamEvents {
         self.queue.push_back(event);
     }
 
+    #[inline]
     pub(super) fn pop(&mut self) -> Option<StreamEvent> {
         let event = self.queue.pop_front();
         if let Some(StreamEvent::Opened { direction }) = event {

@@ -212,6 +212,7 @@ impl Streams {
     }
 
     /// The next event for the application.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<StreamEvent> {
         self.events.pop()
     }
