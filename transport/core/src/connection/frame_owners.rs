@@ -188,6 +188,9 @@ impl FrameOwners<'_> {
     /// Offers what paths carry that do not answer to those that do, oldest first and no more than they have room for:
     /// it may only be late, and the oldest data is what receivers wait for. Each packet is offered once in a silence.
     pub fn offer_late_data(&mut self, now: Instant) {
+        if !self.paths.open().any(|path| path.liveness.is_silent()) {
+            return;
+        }
         for id in self.paths.ids() {
             let quiet = self.paths.get(id).is_some_and(|path| path.liveness.is_silent());
             let mut room = if quiet { self.paths.room_beside(id, now) } else { 0 };

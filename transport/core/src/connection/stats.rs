@@ -79,8 +79,8 @@ pub(super) struct Counters {
     frames: Vec<FrameCounter>,
     /// Closed paths with counters, the oldest first.
     closed: VecDeque<PathId>,
-    /// The counter used last: frames of one kind come in rows.
-    last: usize,
+    /// The counters used last: frames come in rows of one kind, or of acknowledgements and data by turns.
+    latest: [u32; 2],
     /// Packets ignored.
     pub dropped: u64,
 }
@@ -110,18 +110,21 @@ impl Counters {
             && let Some(oldest) = self.closed.pop_front()
         {
             self.frames.retain(|counter| counter.path != oldest);
-            self.last = 0;
+            self.latest = [0; 2];
         }
     }
 
     #[inline]
     fn counter(&mut self, path: PathId, kind: &'static str) -> &mut FrameCounter {
         // The same name is nearly always at the same address, too.
-        let is_last = |last: &FrameCounter| last.path == path && std::ptr::eq(last.kind, kind);
-        if !self.frames.get(self.last).is_some_and(is_last) {
-            self.last = self.position(path, kind);
+        let is_it = |counter: &FrameCounter| counter.path == path && std::ptr::eq(counter.kind, kind);
+        let [last, before] = self.latest;
+        if !self.frames.get(last as usize).is_some_and(is_it) {
+            let is_before = self.frames.get(before as usize).is_some_and(is_it);
+            let found = if is_before { before } else { self.position(path, kind) as u32 };
+            self.latest = [found, last];
         }
-        &mut self.frames[self.last]
+        &mut self.frames[self.latest[0] as usize]
     }
 
     fn position(&mut self, path: PathId, kind: &'static str) -> usize {

@@ -84,7 +84,9 @@ pub(super) fn deadline(of: &Connection, now: Instant) -> Option<Deadline> {
     fold(of.zero_rtt.discard_at(), TimerReason::KeyDiscard);
     fold(of.activity.hibernate_at(), TimerReason::Hibernation);
     fold(of.scheduler.wake_at(), TimerReason::Scheduler);
-    fold(handshake_probe_at(&of.handshake, &of.paths, of.role), TimerReason::ProbeTimeout);
+    if of.handshake.existing().next().is_some() {
+        fold(handshake_probe_at(&of.handshake, &of.paths, of.role), TimerReason::ProbeTimeout);
+    }
     for space in of.handshake.existing() {
         fold(space.sent.loss_time(), TimerReason::LossTime);
         fold(space.received.ack_deadline().filter(|at| *at > now), TimerReason::AckDelay);

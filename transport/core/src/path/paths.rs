@@ -12,7 +12,7 @@ use crate::path::remote_ids::RemoteIds;
 use crate::path::rotation::Rotation;
 use crate::path::route::FourTuple;
 use crate::path::status::Statuses;
-use crate::recovery::delay::{PathRtts, one_way};
+use crate::recovery::delay::{PathRtts, one_way, one_way_alone};
 use crate::recovery_token::{RecoveryToken, TransmissionState};
 use crate::time::{Deadline, Instant};
 use crate::wire::connection_id::ConnectionId;
@@ -224,6 +224,10 @@ impl Paths {
 
     /// Derives the one-way delays anew, after a round trip was measured.
     pub fn refresh_delays(&mut self) {
+        if let ([path], [known]) = (self.open.as_slice(), self.delays.as_mut_slice()) {
+            *known = (path.id, one_way_alone(path.id, &path.rtts));
+            return;
+        }
         let rtts: SmallVec<[(PathId, &PathRtts); 4]> =
             self.open.iter().map(|path| (path.id, &path.rtts)).collect();
         self.delays = one_way(&rtts);
@@ -232,6 +236,9 @@ impl Paths {
     /// The largest PTO of all open paths, without backoff, for a peer that delays acknowledgements by `max_ack_delay` at
     /// most; a second if none is open.
     pub fn longest_probe_timeout(&self, max_ack_delay: Duration) -> Duration {
+        if let [only] = self.open.as_slice() {
+            return only.probe_period(max_ack_delay);
+        }
         let periods = self.open.iter().map(|path| path.probe_period(max_ack_delay));
         periods.max().unwrap_or(Duration::from_secs(1))
     }

@@ -85,6 +85,9 @@ impl PathRtts {
 
     /// The largest of the smallest round-trip times over the return paths in use lately: what an empty path may take.
     pub fn longest_base(&self) -> Option<Duration> {
+        if let [only] = self.pairs.as_slice() {
+            return only.rtt.min();
+        }
         self.lately().filter_map(|pair| pair.rtt.min()).max()
     }
 
@@ -160,9 +163,7 @@ impl RecentMin {
 pub fn one_way(paths: &[(PathId, &PathRtts)]) -> SmallVec<[(PathId, Duration); 4]> {
     let mut delays = SmallVec::new();
     if let [(id, rtts)] = *paths {
-        // There is nothing to compare with.
-        let guess = half_round_trip(id, rtts);
-        delays.push((id, shortest(rtts).map_or(guess, |bound| bound.min(guess))));
+        delays.push((id, one_way_alone(id, rtts)));
         return delays;
     }
     let offsets = offsets(paths);
@@ -181,6 +182,12 @@ pub fn one_way(paths: &[(PathId, &PathRtts)]) -> SmallVec<[(PathId, Duration); 4
         delays.push((id, anchor.saturating_add(above(offset))));
     }
     delays
+}
+
+/// Estimates the one-way delay of path `id` with nothing to compare with.
+pub fn one_way_alone(id: PathId, rtts: &PathRtts) -> Duration {
+    let guess = half_round_trip(id, rtts);
+    shortest(rtts).map_or(guess, |bound| bound.min(guess))
 }
 
 /// For each path its group of paths that share return paths, and its delay relative to the group's first, in ns.

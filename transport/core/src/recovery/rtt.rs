@@ -11,6 +11,12 @@ pub const GRANULARITY: Duration = Duration::from_millis(1);
 /// No sample counts as more than this, so that arithmetic on estimates cannot overflow.
 const LARGEST_SAMPLE: Duration = Duration::from_secs(3600);
 
+/// The nanoseconds of `duration`, an estimate, which is no more than the largest sample.
+#[inline]
+const fn nanos(duration: Duration) -> u64 {
+    duration.as_secs() * 1_000_000_000 + duration.subsec_nanos() as u64
+}
+
 /// Round-trip time, smoothed, with its variation and its minimum (RFC 9002 §5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rtt {
@@ -56,8 +62,10 @@ impl Rtt {
         let min = min.min(sample);
         self.min = Some(min);
         let adjusted = adjust(sample, ack_delay, min);
-        self.variance = (self.variance * 3 + self.smoothed.abs_diff(adjusted)) / 4;
-        self.smoothed = (self.smoothed * 7 + adjusted) / 8;
+        // In nanoseconds, which is quicker: no sample is so large that they could overflow.
+        let [variance, smoothed, adjusted] = [self.variance, self.smoothed, adjusted].map(nanos);
+        self.variance = Duration::from_nanos((variance * 3 + smoothed.abs_diff(adjusted)) / 4);
+        self.smoothed = Duration::from_nanos((smoothed * 7 + adjusted) / 8);
     }
 
     /// Returns true if there was a sample.
@@ -95,11 +103,11 @@ impl Rtt {
     /// Returns the time by which a packet must be older than an acknowledged one to count as lost: 9/8 of the larger of
     /// the smoothed and the latest round-trip time, at least the granularity (RFC 9002 §6.1.2).
     pub fn loss_delay(&self) -> Duration {
-        let rtt = self.latest.max(self.smoothed);
+        let rtt = nanos(self.latest.max(self.smoothed));
         //= https://www.rfc-editor.org/rfc/rfc9002#section-6.1.2
         //# To avoid declaring packets as lost too early, this time threshold MUST be set to at least the
         //# local timer granularity, as indicated by the kGranularity constant
-        (rtt + rtt / 8).max(GRANULARITY)
+        Duration::from_nanos((rtt + rtt / 8).max(nanos(GRANULARITY)))
     }
 
     /// Returns the time without an acknowledgement that makes congestion persistent (RFC 9002 §7.6.1).
@@ -111,7 +119,7 @@ impl Rtt {
     pub fn spread(&self) -> Duration {
         //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
         //# The PTO period MUST be at least kGranularity to avoid the timer expiring immediately.
-        self.smoothed + (self.variance * 4).max(GRANULARITY)
+        Duration::from_nanos(nanos(self.smoothed) + (nanos(self.variance) * 4).max(nanos(GRANULARITY)))
     }
 }
 

@@ -63,7 +63,14 @@ impl LostPackets {
     }
 
     /// Takes the remembered packets with numbers in `range`: they were acknowledged.
+    #[inline]
     pub fn take(&mut self, range: &RangeInclusive<u64>, taken: &mut Vec<SpuriousLoss>) {
+        if !self.remembered.is_empty() {
+            self.take_some(range, taken);
+        }
+    }
+
+    fn take_some(&mut self, range: &RangeInclusive<u64>, taken: &mut Vec<SpuriousLoss>) {
         let start = self.remembered.partition_point(|(loss, _)| loss.number < *range.start());
         let end = self.remembered.partition_point(|(loss, _)| loss.number <= *range.end());
         taken.extend(self.remembered.drain(start..end).map(|(loss, _)| loss));

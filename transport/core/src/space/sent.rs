@@ -266,9 +266,11 @@ impl Sent {
         let mut outcome = Acknowledged { packets, ..Acknowledged::default() };
         let oldest = self.lost.smallest().map_or(self.base, |lost| lost.min(self.base));
         // Ranges come from the largest to the smallest.
-        let ranges: SmallVec<[RangeInclusive<u64>; 8]> =
-            ack.ranges.iter().take_while(|range| *range.end() >= oldest).collect();
-        for range in ranges.iter().rev() {
+        let mut recent = ack.ranges.iter().take_while(|range| *range.end() >= oldest);
+        let newest = recent.next();
+        let mut older: SmallVec<[RangeInclusive<u64>; 8]> = SmallVec::new();
+        recent.for_each(|range| older.push(range));
+        for range in older.iter().rev().chain(&newest) {
             self.lost.take(range, &mut outcome.spurious);
             self.resolve(range, &mut outcome.packets);
         }

@@ -135,6 +135,9 @@ impl LossRecovery<'_> {
         if let Some(records) = path.sent.take_records() {
             self.pool.put_records(records);
         }
+        if lost.packets.is_empty() {
+            return;
+        }
         path.route.mtu.take_lost_probe(&mut lost.packets);
         let refused = path.route.mtu.take_refused(&mut lost.packets);
         for packet in &refused {

@@ -67,7 +67,10 @@ impl Sender<'_> {
         &self,
         wanted: impl Fn(&crate::space::received::Received) -> bool,
     ) -> SmallVec<[PathId; 4]> {
-        self.paths.all().filter(|path| wanted(&path.received)).map(|path| path.id).collect()
+        let mut ids = SmallVec::new();
+        // One after the other: faster than to collect them, and nearly always there is one.
+        self.paths.all().filter(|path| wanted(&path.received)).for_each(|path| ids.push(path.id));
+        ids
     }
 
     /// Answers on path `own`, on which the peer asked whether it is there, beside the acknowledgement that another path takes:

@@ -138,6 +138,9 @@ impl Sender<'_> {
 
     fn place_control(&mut self, round: &mut TransmissionRound) {
         self.collect_control(round.now);
+        if self.control.is_empty() {
+            return;
+        }
         let mut waiting = Vec::new();
         while let Some(control) = self.control.pop() {
             if !round.has_budget() || !self.place_one_control(round, &control) {

@@ -41,7 +41,8 @@ impl Sender<'_> {
         }
     }
 
-    fn wants_size_probe(&self, now: Instant) -> bool {
+    /// Returns true if a path may want a probe of the datagram size, or has to take note that the search has ended.
+    pub(in crate::connection) fn wants_size_probe(&self, now: Instant) -> bool {
         let sizes = self.sizes();
         self.paths.open().any(|path| path.route.mtu.is_wanting(now, || sizes.asked_of(path.id)))
     }

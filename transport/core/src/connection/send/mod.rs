@@ -260,8 +260,19 @@ impl Sender<'_> {
         bytes
     }
 
-    /// Seals the open packet of path `index` and takes note of it.
+    /// Seals the open packet of path `index` and takes note of it, for what follows in the round.
     pub(in crate::connection) fn seal(&mut self, round: &mut TransmissionRound, index: usize) {
+        self.seal_open(round, index);
+        if let Some(view) = round.views.get_mut(index)
+            && let Some(path) = self.paths.get(view.id)
+        {
+            view.backlog = path.shown_queue(round.now).backlog;
+            view.next_send = path.next_send(view.send_allowance, round.now);
+        }
+    }
+
+    /// Seals the open packet of path `index`. What of its view only policies look at stays as it was.
+    fn seal_open(&mut self, round: &mut TransmissionRound, index: usize) {
         let Some(builder) = round.builders.get_mut(index) else { return };
         let now = round.now;
         if builder.open.is_some() && builder.room() < LEAST_ROOM {
@@ -272,14 +283,12 @@ impl Sender<'_> {
         round.sealed += 1;
         round.sealed_bytes += size;
         if let Some(view) = round.views.get_mut(index)
-            && let Some(path) = self.paths.get_mut(view.id)
+            && let Some(path) = self.paths.get(view.id)
         {
             // Window, pacer and anti-amplification limit all paid for what went into flight. A packet that did not is small.
             view.send_allowance =
                 view.send_allowance.saturating_sub(path.sent.in_flight().saturating_sub(view.in_flight));
             view.in_flight = path.sent.in_flight();
-            view.backlog = path.shown_queue(now).backlog;
-            view.next_send = path.next_send(view.send_allowance, now);
         }
         let full = size == builder.segment && builder.takes_more(self.config.segments);
         if !full {
@@ -414,7 +423,7 @@ impl Sender<'_> {
 
     pub(in crate::connection) fn complete_round(&mut self, mut round: TransmissionRound) {
         for index in 0..round.builders.len() {
-            self.seal(&mut round, index);
+            self.seal_open(&mut round, index);
             self.flush(&mut round, index);
         }
         self.note_room(&round.views, round.now);

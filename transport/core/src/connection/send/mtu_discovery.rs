@@ -27,7 +27,7 @@ impl Sender<'_> {
     /// Sends the probe of every path that wants one and has room for it.
     pub(in crate::connection) fn probe_datagram_sizes(&mut self, now: Instant) {
         // RFC 9000 §14.3: nothing large before the handshake is confirmed.
-        if !self.lifecycle.is_confirmed() {
+        if !self.lifecycle.is_confirmed() || !self.wants_size_probe(now) {
             return;
         }
         for id in self.paths.ids() {

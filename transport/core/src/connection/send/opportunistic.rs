@@ -23,6 +23,10 @@ const LOOKED_AT: usize = 1024;
 impl Sender<'_> {
     /// Offers what is in flight on paths that have collapsed to others, the oldest first and no more than they have room for.
     pub(in crate::connection) fn offer_overdue_data(&mut self, now: Instant) {
+        // A path that is alone has nobody to leave it to.
+        if self.paths.open().nth(1).is_none() {
+            return;
+        }
         for id in self.paths.ids() {
             let late = self.worth_copying(id, now);
             if late.is_empty() {

@@ -149,7 +149,11 @@ impl PacketBuilder {
         if self.segments == 0 {
             self.ecn = packet.marking;
         }
-        self.bytes.reserve(self.segment);
+        if self.bytes.capacity() == 0 {
+            self.bytes = Vec::with_capacity(self.segment);
+        } else {
+            self.bytes.reserve(self.segment);
+        }
         let start = self.bytes.len();
         let length = packet_number::length(packet.number, packet.largest_acknowledged);
         let layout = put_header(&mut self.bytes, packet, length);

@@ -35,6 +35,9 @@ enum Filling {
 impl Sender<'_> {
     /// Queues the challenges and responses that are due, each in a datagram of its path (RFC 9000 §8.2).
     pub(in crate::connection) fn send_path_frames(&mut self, now: Instant) {
+        if !self.paths.open().any(|path| path.owes_validation(now)) {
+            return;
+        }
         for id in self.paths.ids() {
             // quinn answers only the later of two challenges that arrive together: that is the one over the address in use.
             self.send_elsewhere(id, now);
