@@ -405,12 +405,8 @@ impl Endpoint {
 
     /// The next thing to do at `now`.
     pub fn poll(&mut self, now: Instant) -> Output {
-        self.remains = None;
-        if let Some(transmit) = self.transmits.pop_front() {
-            return Output::Transmit(transmit);
-        }
-        if let Some((handle, event)) = self.last_words.pop_front() {
-            return Output::Event(handle, event);
+        if let Some(output) = self.next_of_no_connection() {
+            return output;
         }
         self.schedule.wake(now);
         self.relieve_memory(now);
@@ -420,9 +416,8 @@ impl Endpoint {
                 return news;
             }
         }
-        // A connection that is alone knows what it sent.
-        let shares = self.connections.len() > 1 || self.accounts.is_in_use();
         while let Some(handle) = self.schedule.next() {
+            let is_one_of_several = self.connections.len() > 1;
             let Some(connection) = self.connections.get_mut(&handle) else {
                 self.schedule.forget(handle);
                 continue;
@@ -433,6 +428,8 @@ impl Endpoint {
                     None => continue,
                 }
             }
+            // A connection that is alone knows what it sent.
+            let shares = is_one_of_several || self.accounts.is_in_use();
             connection.exchange_pool(&mut self.pool);
             connection.attach_blocks(&mut self.blocks);
             if shares {
@@ -467,6 +464,23 @@ impl Endpoint {
         let attempt = self.races.deadline().map(|at| Deadline::new(at, TimerReason::ConnectionAttempt));
         let earliest = Deadline::earliest(self.schedule.deadline(), attempt);
         Output::Idle(Deadline::earliest(earliest, self.pressure.deadline()))
+    }
+
+    /// What is left of connections that are gone, and answers to strangers.
+    #[inline]
+    fn next_of_no_connection(&mut self) -> Option<Output> {
+        if self.remains.is_some() {
+            self.remains = None;
+        }
+        if !self.transmits.is_empty()
+            && let Some(transmit) = self.transmits.pop_front()
+        {
+            return Some(Output::Transmit(transmit));
+        }
+        if self.last_words.is_empty() {
+            return None;
+        }
+        self.last_words.pop_front().map(|(handle, event)| Output::Event(handle, event))
     }
 
     #[inline]

@@ -414,7 +414,7 @@ impl Path {
 
     /// Bytes of this path that are believed to be queued.
     pub fn own_backlog(&self, now: Instant) -> usize {
-        self.route.backlog.bytes(now, self.sent.in_flight(), self.rate())
+        self.route.backlog.bytes(now, self.sent.in_flight(), || self.rate())
     }
 
     /// Bytes that others are believed to have queued on a channel of promised rate.

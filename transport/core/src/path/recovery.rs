@@ -56,8 +56,9 @@ impl Path {
         if packet.class.in_flight() {
             packet.delivery = self.route.rate.on_sent(now, self.sent.in_flight());
             self.route.pacer.on_sent(bytes, now);
-            let rate = self.rate();
-            self.route.backlog.on_sent(now, bytes, rate);
+            let mut backlog = self.route.backlog;
+            backlog.on_sent(now, bytes, || self.rate());
+            self.route.backlog = backlog;
             let in_flight = self.sent.in_flight() + bytes;
             let app_limited = packet.delivery.app_limited;
             self.route.controller.on_sent(&Sending { now, bytes, in_flight, app_limited });
@@ -182,8 +183,9 @@ impl Path {
 
     /// Follows a decrease of the bytes in flight: the estimate of the queue and the pacer are updated.
     fn on_resolved(&mut self, now: Instant) {
-        let rate = self.rate();
-        self.route.backlog.on_resolved(now, self.sent.in_flight(), rate);
+        let mut backlog = self.route.backlog;
+        backlog.on_resolved(now, self.sent.in_flight(), || self.rate());
+        self.route.backlog = backlog;
         self.review_rate();
         self.route.keep_flight_within(self.rtts.longest_base());
         // After an outage the smoothed round-trip time is that of the outage for long: a window must not be spread over it.

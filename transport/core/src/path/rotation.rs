@@ -29,8 +29,9 @@ pub struct Destination {
 
 impl Rotation {
     /// Returns true if anything is limited.
+    #[inline]
     pub fn is_set(&self) -> bool {
-        *self != Self::default()
+        self.packets.is_some() || self.time.is_some() || self.idle.is_some()
     }
 }
 

@@ -188,13 +188,11 @@ impl PathMaintenance<'_> {
     }
 
     /// Takes note of where a packet that is no duplicate came from, before its frames are read.
-    pub(in crate::connection) fn hear(&mut self, origin: &Origin, now: Instant) {
+    pub(in crate::connection) fn hear_elsewhere(&mut self, origin: &Origin, now: Instant) {
         // Packets of the handshake move nothing, nor do late ones of an abandoned path.
         let path = self.owners.paths.get_mut(origin.path).filter(|_| origin.level == Level::OneRtt);
         let Some(path) = path else { return };
-        if path.route.tuple == origin.tuple {
-            path.on_heard_with(origin.id_sequence, now);
-        } else if path.elsewhere.get(origin.tuple).is_some() {
+        if path.elsewhere.get(origin.tuple).is_some() {
             let until = now + self.candidate_lifetime();
             if let Some(path) = self.owners.paths.get_mut(origin.path) {
                 path.elsewhere.heard(origin.tuple, origin.id_sequence, until, now);
@@ -283,14 +281,6 @@ impl PathMaintenance<'_> {
             );
         }
         self.owners.paths.add_candidate(origin.path, candidate);
-    }
-
-    /// The packet with the largest number of its path arrived: its spin bit is the one that counts (RFC 9000 §17.4).
-    pub(in crate::connection) fn observe_spin(&mut self, origin: &Origin) {
-        let role = self.terms.role;
-        if let Some(path) = self.owners.paths.get_mut(origin.path).filter(|_| origin.level == Level::OneRtt) {
-            path.on_newest(origin.spin, role);
-        }
     }
 
     /// The newest packet of a path, which does more than probe, says where its client is (RFC 9000 §9.3).

@@ -28,7 +28,7 @@ struct Queue {
 
 impl Queue {
     fn bytes(&self, now: Instant) -> usize {
-        self.backlog.bytes(now, usize::MAX, Some(self.rate))
+        self.backlog.bytes(now, usize::MAX, || Some(self.rate))
     }
 }
 
@@ -62,7 +62,7 @@ impl SharedBottlenecks {
         }
         let queue = self.queues.entry(channel).or_insert_with(|| Queue { backlog: Backlog::new(now), rate });
         queue.rate = rate;
-        queue.backlog.on_sent(now, bytes, Some(rate));
+        queue.backlog.on_sent(now, bytes, || Some(rate));
     }
 
     /// Bytes that wait at `now` in front of `channel`.

@@ -9,6 +9,7 @@ use crate::crypto::one_rtt::KeyGeneration;
 use crate::error::{ConnectionError, Dropped, ErrorCode, PacketError, TransportError};
 use crate::handshake::Handshake;
 use crate::handshake::undecryptable::Undecrypted;
+use crate::path::path::Path;
 use crate::path::paths::PathMatch;
 use crate::path::paths::Paths;
 use crate::space::received::Received;
@@ -371,7 +372,10 @@ impl Connection {
             return Err(ErrorCode::PROTOCOL_VIOLATION.because("a packet without frames").into());
         }
         let newest = received.largest().is_none_or(|largest| origin.number > largest);
-        self.path_maintenance().hear(origin, now);
+        match at_home(&mut self.paths, origin) {
+            Some(path) => path.on_heard_with(origin.id_sequence, now),
+            None => self.path_maintenance().hear_elsewhere(origin, now),
+        }
         let is_refused = self.memory.refuses(&self.streams, &self.datagrams, &payload);
         let (mut eliciting, mut probing, mut urgent, mut carries) = (false, true, false, false);
         let size = payload.len();
@@ -410,10 +414,7 @@ impl Connection {
             received.on_packet(origin.number, eliciting.into(), origin.ecn, now)?;
         }
         if newest {
-            self.path_maintenance().observe_spin(origin);
-            if !probing {
-                self.path_maintenance().follow(origin, now);
-            }
+            on_newest(self, origin, probing, now);
         }
         if urgent {
             // Draft-ietf-quic-ack-frequency-14 §5. It gets one, however often it says so.
@@ -498,6 +499,26 @@ fn check_permitted(frame: &Frame, level: Level) -> Result<(), TransportError> {
 /// PROTOCOL_VIOLATION, with what the peer did wrong.
 pub(in crate::connection) fn violation(text: &'static str) -> TransportError {
     ErrorCode::PROTOCOL_VIOLATION.because(text)
+}
+
+/// The packet with the largest number of its path arrived: its spin bit is the one that counts (RFC 9000 §17.4), and if it
+/// does more than probe, it says where a client is (RFC 9000 §9.3).
+#[inline]
+fn on_newest(connection: &mut Connection, origin: &Origin, probing: bool, now: Instant) {
+    // A frame of the packet may have abandoned the path.
+    let path = connection.paths.get_mut(origin.path).filter(|_| origin.level == Level::OneRtt);
+    let Some(path) = path else { return };
+    path.on_newest(origin.spin, connection.role);
+    if !probing && !path.elsewhere.is_empty() {
+        connection.path_maintenance().follow(origin, now);
+    }
+}
+
+/// The open path of a 1-RTT packet that arrived over the addresses in use.
+#[inline]
+fn at_home<'a>(paths: &'a mut Paths, origin: &Origin) -> Option<&'a mut Path> {
+    let path = paths.get_mut(origin.path).filter(|_| origin.level == Level::OneRtt)?;
+    (path.route.tuple == origin.tuple).then_some(path)
 }
 
 /// The record of the packet number space that `origin` belongs to; `None` if it is gone.

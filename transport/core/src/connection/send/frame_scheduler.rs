@@ -237,9 +237,8 @@ impl Sender<'_> {
     /// Places the next frame of stream `id`; false if it has to wait.
     fn place_one_stream(&mut self, round: &mut TransmissionRound, id: StreamId) -> bool {
         let Some(offer) = self.streams.offer(id, round.now) else { return false };
-        let largest = round.views.iter().map(|view| view.datagram_size.saturating_sub(view.overhead)).max();
         let in_message = offer.message.map_or(usize::MAX, |message| message.remaining);
-        let frame = largest.unwrap_or(0).saturating_sub(STREAM_HEADER).min(in_message);
+        let frame = round.largest_frame.saturating_sub(STREAM_HEADER).min(in_message);
         let item = Item {
             bytes: offer.bytes.min(frame).max(1),
             header: STREAM_HEADER,

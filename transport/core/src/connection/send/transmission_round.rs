@@ -22,6 +22,8 @@ pub struct TransmissionRound {
     pub views: SmallVec<[PathView; 4]>,
     /// The paths that a policy may name: the silent ones only if no other is there.
     pub usable: PathSet,
+    /// Bytes of the largest frame that a packet of any of them holds.
+    pub largest_frame: usize,
     /// The packet builders, one for each.
     pub builders: SmallVec<[PacketBuilder; 4]>,
     /// Packets sealed.
@@ -35,9 +37,13 @@ pub struct TransmissionRound {
 impl TransmissionRound {
     /// A round at `now` over `views`.
     pub fn new(views: SmallVec<[PathView; 4]>, now: Instant) -> Self {
-        let builders = views.iter().map(|view| PacketBuilder::new(view.id, view.datagram_size)).collect();
+        let mut builders = SmallVec::new();
+        // One after the other: faster than to collect them, and nearly always there is one.
+        views.iter().for_each(|view| builders.push(PacketBuilder::new(view.id, view.datagram_size)));
         let usable = usable(&views);
-        Self { now, views, usable, builders, sealed: 0, sealed_bytes: 0, placed: false }
+        let largest_frame = views.iter().map(|view| view.datagram_size.saturating_sub(view.overhead)).max();
+        let largest_frame = largest_frame.unwrap_or(0);
+        Self { now, views, usable, largest_frame, builders, sealed: 0, sealed_bytes: 0, placed: false }
     }
 
     /// The index of `path`, if it may send.

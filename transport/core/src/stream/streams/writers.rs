@@ -194,7 +194,9 @@ impl Streams {
         let waits = |send: &SendHalf| {
             // A little room is not worth a call, unless the stream has nothing more to wait for.
             let is_worth = |room: usize| room > capacity / 8 || room > 0 && send.held() == 0;
-            send.interest == Interest::Waiting && self.room(send).is_ok_and(|room| is_worth(room.shared))
+            send.interest == Interest::Waiting
+                && send.writable(capacity).is_ok_and(is_worth)
+                && self.room(send).is_ok_and(|room| is_worth(room.shared))
         };
         if self.map.get(id).and_then(|stream| stream.send.as_ref()).is_some_and(waits) {
             self.tell_writer(id);
@@ -205,11 +207,19 @@ impl Streams {
     pub(super) fn notify_idle_writer(&mut self, id: StreamId) {
         let waits = |send: &SendHalf| {
             send.interest == Interest::Waiting
+                && self.may_be_worth_a_call(send)
                 && self.room(send).is_ok_and(|room| is_worth_a_call(send, room.shared, self.send_capacity))
         };
         if self.map.get(id).and_then(|stream| stream.send.as_ref()).is_some_and(waits) {
             self.tell_writer(id);
         }
+    }
+
+    /// Returns true unless the buffer of the stream alone is too full for a call: what else limits it need not be looked at then.
+    #[inline]
+    fn may_be_worth_a_call(&self, send: &SendHalf) -> bool {
+        let capacity = self.send_capacity;
+        send.writable(capacity).is_ok_and(|room| is_worth_a_call(send, room, capacity))
     }
 
     fn tell_writer(&mut self, id: StreamId) {
