@@ -151,6 +151,12 @@ impl AckFrequencies {
         self.due = true;
     }
 
+    /// Returns true if a request is due.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.due
+    }
+
     /// The request to send, if one is due.
     pub fn next_frame(&mut self) -> Option<(Frame, RecoveryToken)> {
         if !std::mem::take(&mut self.due) {

@@ -2,6 +2,7 @@
 
 use crate::connection::ack_frequency::AckFrequencies;
 use crate::connection::new_token::NewTokens;
+use crate::path::paths::Paths;
 use crate::recovery_token::RecoveryToken;
 use crate::wire::frame::Frame;
 use hvq_scheduler::History;
@@ -59,6 +60,14 @@ impl ControlFrames {
             return None;
         }
         Some((Frame::HandshakeDone, RecoveryToken::HandshakeDone))
+    }
+
+    /// Returns true if one of the owners here may have a frame, with the peer's address proven on `paths`.
+    #[inline]
+    pub fn may_have_frame(&self, paths: &Paths) -> bool {
+        self.handshake_done == HandshakeDone::Wanted
+            || self.ack_frequencies.is_due()
+            || self.tokens.may_have_frame(paths)
     }
 
     /// Returns true if owners may hand over more.

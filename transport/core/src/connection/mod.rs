@@ -238,6 +238,7 @@ impl Connection {
     }
 
     /// The next event that waits to be told.
+    #[inline]
     pub(crate) fn next_event(&mut self, now: Instant) -> Option<Event> {
         if let Some(event) = self.events.pop() {
             self.observer.on_event(&event, &self.paths, now);

@@ -9,6 +9,7 @@ use crate::time::Instant;
 use crate::wire::frame::Frame;
 use crate::wire::version::Version;
 use bytes::Bytes;
+use std::net::IpAddr;
 
 /// Tokens of one connection that a client's application is told of; further ones are ignored (attacks.md E16).
 const MOST_RECEIVED: u8 = 16;
@@ -48,7 +49,7 @@ impl NewTokens {
     }
 
     /// The peer receives at `address`. RFC 10069 §3.1.3: each token proves all addresses that were validated.
-    fn prove(&mut self, address: std::net::IpAddr) {
+    fn prove(&mut self, address: IpAddr) {
         if self.proven.contains(&address) {
             return;
         }
@@ -59,6 +60,13 @@ impl NewTokens {
         self.supply = Supply::Due;
     }
 
+    /// Returns true if the client should have another token than the latest.
+    #[inline]
+    pub fn may_have_frame(&self, paths: &Paths) -> bool {
+        let is_news = |address: IpAddr| !self.proven.contains(&address);
+        self.source.is_some() && (self.supply == Supply::Due || proven_on(paths).any(is_news))
+    }
+
     /// A token, if the client should have one: after the handshake and whenever one more address is validated.
     pub fn next_frame_for(
         &mut self,
@@ -67,11 +75,7 @@ impl NewTokens {
         now: Instant,
     ) -> Option<(Frame, RecoveryToken)> {
         self.source.as_ref()?;
-        for path in paths.open() {
-            if path.route.amplification == Amplification::Validated {
-                self.prove(path.route.tuple.remote.ip().to_canonical());
-            }
-        }
+        proven_on(paths).for_each(|address| self.prove(address));
         self.next_frame(version, now)
     }
 
@@ -107,10 +111,15 @@ impl NewTokens {
     }
 }
 
+/// The addresses of the peer that are proven on open `paths`.
+fn proven_on(paths: &Paths) -> impl Iterator<Item = IpAddr> {
+    let proven = paths.open().filter(|path| path.route.amplification == Amplification::Validated);
+    proven.map(|path| path.route.tuple.remote.ip().to_canonical())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::IpAddr;
 
     struct Listing;
 

@@ -66,10 +66,7 @@ impl Connection {
 /// The earliest deadline of all components.
 pub(super) fn deadline(of: &Connection, now: Instant) -> Option<Deadline> {
     let mut earliest: Option<Deadline> = None;
-    let mut fold = |at: Option<Instant>, reason: TimerReason| {
-        let next = at.map(|at| Deadline::new(at, reason));
-        earliest = Deadline::earliest(earliest, next);
-    };
+    let mut fold = |at, reason| put_forward(&mut earliest, at, reason);
     match of.lifecycle {
         Lifecycle::Closed => return None,
         Lifecycle::Closing(until) | Lifecycle::Draining(until) => {
@@ -95,6 +92,16 @@ pub(super) fn deadline(of: &Connection, now: Instant) -> Option<Deadline> {
     Deadline::earliest(earliest, path_deadline)
 }
 
+/// Takes `at` for the earliest deadline if it is earlier.
+#[inline]
+fn put_forward(earliest: &mut Option<Deadline>, at: Option<Instant>, reason: TimerReason) {
+    if let Some(at) = at
+        && earliest.is_none_or(|earliest| at < earliest.at)
+    {
+        *earliest = Some(Deadline::new(at, reason));
+    }
+}
+
 /// The effective idle timeout ends a connection at this instant.
 fn idle_at(of: &Connection) -> Option<Instant> {
     let least = || of.paths.longest_probe_timeout(of.peer.max_ack_delay(of.lifecycle)) * 3;
@@ -116,10 +123,7 @@ fn path_deadline(of: &Connection, now: Instant) -> Option<Deadline> {
     let contact = of.paths.contact();
     let most = longest_silence(&of.config, &of.peer);
     let wants = of.streams.has_sendable() || of.datagrams.has_waiting() || !of.control.is_empty();
-    let mut fold = |at: Option<Instant>, reason: TimerReason| {
-        let next = at.map(|at| Deadline::new(at, reason));
-        earliest = Deadline::earliest(earliest, next);
-    };
+    let mut fold = |at, reason| put_forward(&mut earliest, at, reason);
     // RFC 10069 §3.4: there is no open path then.
     fold(of.paths.lifecycles.forsaken_at(), TimerReason::PathAbandoned);
     for path in of.paths.all() {

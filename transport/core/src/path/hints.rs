@@ -175,10 +175,16 @@ impl ChannelHints {
     /// about the path is in flight. So there is one in a round trip at most, however often hints change.
     #[inline]
     pub(crate) fn next_frame(&mut self, path: PathId) -> Option<PathHints> {
+        if self.may_have_frame() { self.say(path) } else { None }
+    }
+
+    /// Returns true if the peer does not know the newest hints, and no frame about the path is in flight.
+    #[inline]
+    pub(crate) fn may_have_frame(&self) -> bool {
         match self.said.progress {
-            TransmissionState::Sent => None,
-            TransmissionState::Acknowledged if !self.said.is_outdated => None,
-            TransmissionState::Acknowledged | TransmissionState::Queued => self.say(path),
+            TransmissionState::Sent => false,
+            TransmissionState::Acknowledged => self.said.is_outdated,
+            TransmissionState::Queued => true,
         }
     }
 

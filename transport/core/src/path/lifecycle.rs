@@ -193,7 +193,13 @@ impl Lifecycles {
     /// is one (RFC 10069 §3.4).
     #[inline]
     pub fn next_frame(&mut self) -> Option<(Frame, RecoveryToken)> {
-        if self.announcements.is_empty() { None } else { self.next_announcement() }
+        if self.has_announcements() { self.next_announcement() } else { None }
+    }
+
+    /// Returns true if a PATH_ABANDON is to be sent, or in flight.
+    #[inline]
+    pub fn has_announcements(&self) -> bool {
+        !self.announcements.is_empty()
     }
 
     fn next_announcement(&mut self) -> Option<(Frame, RecoveryToken)> {

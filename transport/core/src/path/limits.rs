@@ -232,11 +232,13 @@ impl PathLimits {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-19.21
         //# An extension to QUIC that wishes to use a new type of frame MUST first ensure that a peer is able
         //# to understand the frame
-        if !self.is_negotiated() {
-            return None;
-        }
-        let is_quiet = self.max_path_id.is_none() && self.paths_blocked.is_none() && self.ids_blocked.is_empty();
-        if is_quiet { None } else { self.next_of_some() }
+        if self.is_negotiated() && self.may_have_frame() { self.next_of_some() } else { None }
+    }
+
+    /// Returns true if the peer was told of a limit, or is to be.
+    #[inline]
+    pub fn may_have_frame(&self) -> bool {
+        self.max_path_id.is_some() || self.paths_blocked.is_some() || !self.ids_blocked.is_empty()
     }
 
     fn next_of_some(&mut self) -> Option<(Frame, RecoveryToken)> {

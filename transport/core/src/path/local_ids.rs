@@ -210,9 +210,14 @@ impl LocalIds {
     /// The next connection ID to send: lost ones first, then one for each unused path, then spares for paths in use.
     #[inline]
     pub fn next_frame(&mut self, source: &mut dyn IdSource) -> Option<(Frame, RecoveryToken)> {
-        // Most have issued all that the peer may have.
+        if self.may_have_frame() { self.issue(source) } else { None }
+    }
+
+    /// Returns true if the peer may lack a connection ID. Most have all that they may have.
+    #[inline]
+    pub fn may_have_frame(&self) -> bool {
         let has_unserved = self.next_path <= u64::from(self.highest.0);
-        if has_unserved || !self.short.is_empty() || !self.lost.is_empty() { self.issue(source) } else { None }
+        has_unserved || !self.short.is_empty() || !self.lost.is_empty()
     }
 
     fn issue(&mut self, source: &mut dyn IdSource) -> Option<(Frame, RecoveryToken)> {

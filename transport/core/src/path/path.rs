@@ -276,6 +276,12 @@ impl Path {
         &self.channel
     }
 
+    /// Returns true if there may be hints for the peer.
+    #[inline]
+    pub(crate) fn may_have_hints(&self) -> bool {
+        self.channel.may_have_frame()
+    }
+
     /// Returns the next hints for the peer, if there are any.
     pub(crate) fn next_hints(&mut self) -> Option<PathHints> {
         self.channel.next_frame(self.id)
@@ -321,8 +327,9 @@ impl Path {
     }
 
     /// The round-trip time over the return path that answers fastest; the initial estimate before any sample.
+    #[inline]
     pub fn rtt(&self) -> Rtt {
-        self.rtts.best().map_or_else(Rtt::default, |(_, rtt)| rtt)
+        self.rtts.fastest().copied().unwrap_or_default()
     }
 
     /// The bottleneck rate: the channel's hint, as far as deliveries do not refute it; else what bursts and deliveries

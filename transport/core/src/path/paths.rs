@@ -125,6 +125,17 @@ impl Paths {
         std::mem::replace(&mut self.preferred, PreferredAddressState::Done) == PreferredAddressState::Due
     }
 
+    /// Returns true if [`Self::next_frame`] or [`Self::next_hints`] may have a frame.
+    #[inline]
+    pub fn may_have_frame(&self) -> bool {
+        self.lifecycles.has_announcements()
+            || self.local_ids.may_have_frame()
+            || self.remote_ids.has_retirements()
+            || self.limits.may_have_frame()
+            || self.status.has_advice()
+            || self.open.iter().any(Path::may_have_hints)
+    }
+
     /// The next frame about paths and their connection IDs, with the token by which it comes back.
     pub fn next_frame(&mut self) -> Option<(Frame, RecoveryToken)> {
         self.lifecycles
@@ -189,7 +200,11 @@ impl Paths {
     }
 
     /// IDs of the open paths, ascending.
+    #[inline]
     pub fn ids(&self) -> SmallVec<[PathId; 4]> {
+        if let [only] = self.open.as_slice() {
+            return SmallVec::from_buf_and_len([only.id; 4], 1);
+        }
         let mut ids = SmallVec::new();
         // One after the other: faster than to collect them, and nearly always there is one.
         self.open.iter().for_each(|path| ids.push(path.id));

@@ -203,7 +203,13 @@ impl RemoteIds {
     /// The next RETIRE_CONNECTION_ID or PATH_RETIRE_CONNECTION_ID to send.
     #[inline]
     pub fn next_frame(&mut self) -> Option<(Frame, RecoveryToken)> {
-        if self.retirements.is_empty() { None } else { self.next_retirement() }
+        if self.has_retirements() { self.next_retirement() } else { None }
+    }
+
+    /// Returns true if a retirement is to be sent.
+    #[inline]
+    pub fn has_retirements(&self) -> bool {
+        !self.retirements.is_empty()
     }
 
     fn next_retirement(&mut self) -> Option<(Frame, RecoveryToken)> {

@@ -84,7 +84,13 @@ impl Statuses {
     /// The next status frame to send: for each path only the newest.
     #[inline]
     pub fn next_frame(&mut self) -> Option<(Frame, RecoveryToken)> {
-        if self.local.is_empty() { None } else { self.next_advice() }
+        if self.has_advice() { self.next_advice() } else { None }
+    }
+
+    /// Returns true if the peer was ever given advice, or is to be.
+    #[inline]
+    pub fn has_advice(&self) -> bool {
+        !self.local.is_empty()
     }
 
     fn next_advice(&mut self) -> Option<(Frame, RecoveryToken)> {

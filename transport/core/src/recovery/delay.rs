@@ -75,6 +75,19 @@ impl PathRtts {
         self.over(over).and_then(Rtt::min)
     }
 
+    /// The estimate of the return path in use lately that answers fastest, if there was a sample.
+    #[inline]
+    pub fn fastest(&self) -> Option<&Rtt> {
+        match self.pairs.as_slice() {
+            [only] => Some(&only.rtt),
+            _ => self.fastest_of_several(),
+        }
+    }
+
+    fn fastest_of_several(&self) -> Option<&Rtt> {
+        self.lately().min_by_key(|pair| pair.rtt.smoothed()).map(|pair| &pair.rtt)
+    }
+
     /// The return path in use lately with the smallest smoothed round-trip time, and its estimate.
     pub fn best(&self) -> Option<(PathId, Rtt)> {
         if let [only] = self.pairs.as_slice() {

@@ -429,16 +429,19 @@ impl Sent {
                 ErrorCode::PROTOCOL_VIOLATION.because("acknowledgement of a packet that was not sent")
             );
         }
-        if ack.ranges.iter().any(|range| *range.start() < self.first) {
+        let (mut reaches_below, mut covers_skipped) = (false, false);
+        for range in ack.ranges.iter() {
+            let (start, length) = (*range.start(), range.end() - range.start());
+            reaches_below |= start < self.first;
+            covers_skipped |= self.skipped.iter().any(|skipped| skipped.wrapping_sub(start) <= length);
+        }
+        if reaches_below {
             return Err(ErrorCode::PROTOCOL_VIOLATION
                 .because("acknowledgement of a packet number below the first that was used"));
         }
-        let Some(oldest) = self.skipped.first() else { return Ok(()) };
-        for range in ack.ranges.iter().take_while(|range| range.end() >= oldest) {
-            if self.skipped.iter().any(|skipped| range.contains(skipped)) {
-                return Err(ErrorCode::PROTOCOL_VIOLATION
-                    .because("acknowledgement of a packet number that was skipped"));
-            }
+        if covers_skipped {
+            return Err(ErrorCode::PROTOCOL_VIOLATION
+                .because("acknowledgement of a packet number that was skipped"));
         }
         Ok(())
     }

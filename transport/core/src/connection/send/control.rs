@@ -8,7 +8,23 @@ use crate::wire::frame::Frame;
 
 impl Sender<'_> {
     /// Takes control frames from their owners, as long as there is space for them.
+    #[inline]
     pub(in crate::connection) fn collect_control(&mut self, now: Instant) {
+        if self.may_have_control() {
+            self.collect_some_control(now);
+        }
+    }
+
+    /// Returns true if an owner may have a control frame. Most polls find none.
+    #[inline]
+    fn may_have_control(&self) -> bool {
+        self.streams.has_control()
+            || self.paths.may_have_frame()
+            || self.control.may_have_frame(self.paths)
+            || !self.lifecycle.is_confirmed()
+    }
+
+    fn collect_some_control(&mut self, now: Instant) {
         while self.control.has_space()
             && let Some((frame, token)) = self.next_control(now)
         {

@@ -89,6 +89,9 @@ impl TransmissionRound {
     /// The paths that can take `bytes` of congestion-controlled content, by index.
     #[inline]
     pub fn able(&self, bytes: usize) -> PathSet {
+        if let [_] = self.views.as_slice() {
+            return if self.can_take(0, bytes) { PathSet::first(1) } else { PathSet::EMPTY };
+        }
         let mut able = PathSet::EMPTY;
         for index in 0..self.views.len() {
             if self.can_take(index, bytes) {
