@@ -14,6 +14,9 @@ pub(in crate::connection) struct Activity {
     served_at: Option<Instant>,
     /// The time at which it is decided whether the connection may hibernate.
     hibernate_at: Option<Instant>,
+    /// Passes over all that may be sent so far, but for those that only check that they are in vain.
+    #[cfg(test)]
+    passes: u64,
 }
 
 /// Tells whether an idle connection gives up what it can do without.
@@ -28,7 +31,26 @@ pub(in crate::connection) enum Quiet {
 impl Activity {
     /// A connection that begins at `now`.
     pub fn new(now: Instant) -> Self {
-        Self { last: now, sent_since: false, served_at: None, hibernate_at: None }
+        Self {
+            last: now,
+            sent_since: false,
+            served_at: None,
+            hibernate_at: None,
+            #[cfg(test)]
+            passes: 0,
+        }
+    }
+
+    /// A pass over all that may be sent is made.
+    #[cfg(test)]
+    pub fn count_pass(&mut self) {
+        self.passes += 1;
+    }
+
+    /// Returns the passes so far.
+    #[cfg(test)]
+    pub fn passes(&self) -> u64 {
+        self.passes
     }
 
     /// The last packet that authenticated, or the first ack-eliciting one that was sent after it.

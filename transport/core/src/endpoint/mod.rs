@@ -454,7 +454,9 @@ impl Endpoint {
                 Step::Idle(deadline) => self.schedule.sleep(handle, deadline),
             }
         }
-        if let Some(news) = self.next_race_news(now) {
+        if !self.races.is_empty()
+            && let Some(news) = self.next_race_news(now)
+        {
             return news;
         }
         if self.begin_waiting(now) {

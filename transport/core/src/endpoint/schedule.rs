@@ -3,25 +3,40 @@
 use crate::endpoint::ConnectionHandle;
 use crate::hashing::{KeyedMap, KeyedSet, shrink};
 use crate::time::{Deadline, Instant, TimerReason};
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Ready connections and deadlines.
+/// Ready connections and deadlines. Most endpoints of clients have one connection, for which no map is used.
 #[derive(Debug, Default)]
 pub struct Schedule {
     ready: VecDeque<ConnectionHandle>,
+    /// Those of `ready`, while there are several.
     is_ready: KeyedSet<ConnectionHandle>,
+    sleepers: Sleepers,
+    /// The first deadline: it is asked for with every event.
+    first: Option<Instant>,
+}
+
+/// Connections with deadlines.
+#[derive(Debug, Default)]
+struct Sleepers {
+    /// The only one, if it is alone; then the maps are empty.
+    alone: Option<(ConnectionHandle, Deadline)>,
     deadlines: BTreeMap<(Instant, ConnectionHandle), TimerReason>,
     sleeping: KeyedMap<ConnectionHandle, Instant>,
-    /// The first of `deadlines`: it is asked for with every event.
-    first: Option<Instant>,
 }
 
 impl Schedule {
     /// The connection has something to do.
     pub fn touch(&mut self, handle: ConnectionHandle) {
         // Nearly always it is the one that was touched just now.
-        if self.ready.back() != Some(&handle) && self.is_ready.insert(handle) {
+        let Some(last) = self.ready.back() else { return self.ready.push_back(handle) };
+        if *last == handle {
+            return;
+        }
+        if self.ready.len() == 1 {
+            self.is_ready.insert(*last);
+        }
+        if self.is_ready.insert(handle) {
             self.ready.push_back(handle);
         }
     }
@@ -39,19 +54,11 @@ impl Schedule {
     /// The connection has nothing to do until `deadline`.
     pub fn sleep(&mut self, handle: ConnectionHandle, deadline: Option<Deadline>) {
         self.leave(handle);
-        let Some(Deadline { at, reason }) = deadline else { return self.cancel(handle) };
-        match self.sleeping.entry(handle) {
-            Entry::Occupied(known) if *known.get() == at => return,
-            Entry::Occupied(mut known) => {
-                let before = std::mem::replace(known.get_mut(), at);
-                self.deadlines.remove(&(before, handle));
-            }
-            Entry::Vacant(place) => {
-                place.insert(at);
-            }
+        match deadline {
+            Some(deadline) => self.sleepers.put(handle, deadline),
+            None => self.sleepers.remove(handle),
         }
-        self.deadlines.insert((at, handle), reason);
-        self.first = self.deadlines.first_key_value().map(|(&(at, _), _)| at);
+        self.first = self.sleepers.first();
     }
 
     /// Touches every connection whose deadline is not after `now`.
@@ -63,10 +70,7 @@ impl Schedule {
     }
 
     fn wake_due(&mut self, now: Instant) {
-        while let Some((&(at, handle), _)) = self.deadlines.first_key_value() {
-            if at > now {
-                return;
-            }
+        while let Some((handle, _)) = self.sleepers.earliest().filter(|(_, due)| due.at <= now) {
             self.cancel(handle);
             self.touch(handle);
         }
@@ -74,17 +78,23 @@ impl Schedule {
 
     /// The earliest deadline.
     pub fn deadline(&self) -> Option<Deadline> {
-        self.deadlines.first_key_value().map(|(&(at, _), &reason)| Deadline::new(at, reason))
+        self.sleepers.earliest().map(|(_, deadline)| deadline)
     }
 
     /// Drops all entries of a connection.
     pub fn forget(&mut self, handle: ConnectionHandle) {
         self.cancel(handle);
         self.leave(handle);
-        shrink(&mut self.sleeping);
+        shrink(&mut self.sleepers.sleeping);
     }
 
     fn leave(&mut self, handle: ConnectionHandle) {
+        if self.ready.len() <= 1 {
+            if self.ready.back() == Some(&handle) {
+                self.ready.pop_back();
+            }
+            return;
+        }
         if !self.is_ready.remove(&handle) {
             return;
         }
@@ -94,19 +104,80 @@ impl Schedule {
         } else {
             self.ready.retain(|other| *other != handle);
         }
+        if let (1, Some(last)) = (self.ready.len(), self.ready.back()) {
+            self.is_ready.remove(last);
+        }
     }
 
     fn cancel(&mut self, handle: ConnectionHandle) {
+        self.sleepers.remove(handle);
+        self.first = self.sleepers.first();
+    }
+}
+
+impl Sleepers {
+    /// Gives the connection `deadline`, in place of what it had.
+    fn put(&mut self, handle: ConnectionHandle, deadline: Deadline) {
+        if self.sleeping.is_empty() {
+            match self.alone.filter(|(other, _)| *other != handle) {
+                Some((other, of_other)) => {
+                    self.alone = None;
+                    self.enter(other, of_other);
+                }
+                None => {
+                    if self.alone.is_none_or(|(_, known)| known.at != deadline.at) {
+                        self.alone = Some((handle, deadline));
+                    }
+                    return;
+                }
+            }
+        }
+        self.enter(handle, deadline);
+    }
+
+    fn enter(&mut self, handle: ConnectionHandle, Deadline { at, reason }: Deadline) {
+        if let Some(before) = self.sleeping.insert(handle, at) {
+            if before == at {
+                return;
+            }
+            self.deadlines.remove(&(before, handle));
+        }
+        self.deadlines.insert((at, handle), reason);
+    }
+
+    fn remove(&mut self, handle: ConnectionHandle) {
+        if self.alone.take_if(|(other, _)| *other == handle).is_some() || self.sleeping.is_empty() {
+            return;
+        }
         if let Some(at) = self.sleeping.remove(&handle) {
             self.deadlines.remove(&(at, handle));
-            self.first = self.deadlines.first_key_value().map(|(&(at, _), _)| at);
         }
+        // The last one needs no maps.
+        if let (1, Some((only, deadline))) = (self.sleeping.len(), self.earliest()) {
+            self.sleeping.remove(&only);
+            self.deadlines.clear();
+            self.alone = Some((only, deadline));
+        }
+    }
+
+    /// The connection with the earliest deadline.
+    fn earliest(&self) -> Option<(ConnectionHandle, Deadline)> {
+        let of_several = || {
+            let (&(at, handle), &reason) = self.deadlines.first_key_value()?;
+            Some((handle, Deadline::new(at, reason)))
+        };
+        self.alone.or_else(of_several)
+    }
+
+    fn first(&self) -> Option<Instant> {
+        self.earliest().map(|(_, deadline)| deadline.at)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn at(nanos: u64) -> Option<Deadline> {
         Some(Deadline::new(Instant::from_nanos(nanos), TimerReason::Idle))
@@ -132,5 +203,36 @@ mod tests {
         assert_eq!((schedule.next(), schedule.next()), (Some(b), Some(b)));
         schedule.forget(b);
         assert_eq!((schedule.next(), schedule.deadline()), (None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn one_connection_and_several_are_kept_alike(steps in proptest::collection::vec((0u64..3, 0u64..6), 0..60)) {
+            // Those of the model are never alone: the last of them sleeps for ever.
+            let (mut schedule, mut model) = (Schedule::default(), Schedule::default());
+            let others = [ConnectionHandle(8), ConnectionHandle(9)];
+            let far = |schedule: &mut Schedule| {
+                others.map(|other| schedule.sleep(other, Some(Deadline::new(Instant::FAR_FUTURE, TimerReason::Idle))))
+            };
+            far(&mut model);
+            for (index, (handle, what)) in steps.into_iter().enumerate() {
+                let (handle, now) = (ConnectionHandle(handle), Instant::from_nanos(index as u64));
+                for schedule in [&mut schedule, &mut model] {
+                    match what {
+                        0 | 1 => schedule.touch(handle),
+                        2 => schedule.sleep(handle, None),
+                        3 => schedule.forget(handle),
+                        _ => schedule.sleep(handle, at(index as u64 + what * 3 % 7)),
+                    }
+                    schedule.wake(now);
+                }
+                let earliest = model.deadline().filter(|deadline| deadline.at != Instant::FAR_FUTURE);
+                prop_assert_eq!(schedule.deadline(), earliest);
+                prop_assert_eq!(&schedule.ready, &model.ready);
+                prop_assert_eq!(schedule.next(), model.next());
+                let held = if schedule.ready.len() > 1 { schedule.ready.len() } else { 0 };
+                prop_assert_eq!(schedule.is_ready.len(), held);
+            }
+        }
     }
 }

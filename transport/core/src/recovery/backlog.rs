@@ -25,12 +25,7 @@ impl Backlog {
     }
 
     /// Something of the path was acknowledged or lost, and `in_flight` bytes are left.
-    pub fn on_resolved(
-        &mut self,
-        now: Instant,
-        in_flight: usize,
-        rate: impl FnOnce() -> Option<Bandwidth>,
-    ) {
+    pub fn on_resolved(&mut self, now: Instant, in_flight: usize, rate: impl FnOnce() -> Option<Bandwidth>) {
         self.bytes = self.drained(now, rate).min(in_flight as u64);
         self.at = self.at.max(now);
     }

@@ -440,8 +440,9 @@ impl Sent {
                 .because("acknowledgement of a packet number below the first that was used"));
         }
         if covers_skipped {
-            return Err(ErrorCode::PROTOCOL_VIOLATION
-                .because("acknowledgement of a packet number that was skipped"));
+            return Err(
+                ErrorCode::PROTOCOL_VIOLATION.because("acknowledgement of a packet number that was skipped")
+            );
         }
         Ok(())
     }

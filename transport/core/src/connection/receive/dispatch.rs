@@ -6,7 +6,7 @@ use crate::connection::{Connection, Event, Role};
 use crate::error::{ConnectionError, ErrorCode, TransportError};
 use crate::time::Instant;
 use crate::trace::TraceEvent;
-use crate::wire::frame::{Ack, ConnectionClose, Frame, types};
+use crate::wire::frame::{Ack, ConnectionClose, Frame, Stream, types};
 use crate::wire::frame::{
     AckingFrame, CloseFrame, DatagramFrame, HandshakeFrame, Owned, PacketFrame, StreamFrame,
 };
@@ -31,6 +31,12 @@ impl Connection {
     }
 
     fn dispatch(&mut self, origin: &Origin, frame: Frame, now: Instant) -> Result<(), TransportError> {
+        let frame = match frame {
+            // Most frames: to move them once more costs as much as to find their owner.
+            Frame::Stream(stream) => return on_stream(self, origin, stream),
+            Frame::Ack(ack) => return self.on_ack_frame(origin, &ack, now),
+            frame => frame,
+        };
         match frame.into_owned() {
             Owned::Packet(PacketFrame::Padding(_) | PacketFrame::Ping) => Ok(()),
             Owned::Streams(frame) => self.on_stream_frame(origin, frame),
@@ -50,14 +56,7 @@ impl Connection {
 
     fn on_stream_frame(&mut self, origin: &Origin, frame: StreamFrame) -> Result<(), TransportError> {
         match frame {
-            StreamFrame::Stream(stream) => {
-                let id = stream.id;
-                self.streams.on_stream(stream)?;
-                if origin.level == Level::ZeroRtt {
-                    self.zero_rtt.note_stream(id);
-                }
-                Ok(())
-            }
+            StreamFrame::Stream(stream) => on_stream(self, origin, stream),
             StreamFrame::ResetStream(reset) => self.streams.on_reset_stream(reset),
             StreamFrame::ResetStreamAt(reset) => {
                 if self.config.partial_delivery == PartialDelivery::Off {
@@ -145,6 +144,15 @@ impl Connection {
         }
         self.loss_recovery().on_path_ack(of, origin.path, ack, now)
     }
+}
+
+fn on_stream(connection: &mut Connection, origin: &Origin, stream: Stream) -> Result<(), TransportError> {
+    let id = stream.id;
+    connection.streams.on_stream(stream)?;
+    if origin.level == Level::ZeroRtt {
+        connection.zero_rtt.note_stream(id);
+    }
+    Ok(())
 }
 
 /// The error that the application is told of when the peer says `close`.

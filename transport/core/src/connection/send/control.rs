@@ -12,6 +12,8 @@ impl Sender<'_> {
     pub(in crate::connection) fn collect_control(&mut self, now: Instant) {
         if self.may_have_control() {
             self.collect_some_control(now);
+        } else {
+            debug_assert!(self.next_control(now).is_none(), "a frame was left out");
         }
     }
 

@@ -56,4 +56,9 @@ impl crate::connection::Connection {
         sender.collect_control(now);
         sender.has_interest(now)
     }
+
+    /// Returns the number of passes over all that may be sent so far.
+    pub(crate) fn passes(&self) -> u64 {
+        self.activity.passes()
+    }
 }

@@ -142,6 +142,8 @@ impl Sender<'_> {
                 return;
             }
         }
+        #[cfg(test)]
+        self.activity.count_pass();
         self.make_pass(now);
     }
 

@@ -3,7 +3,7 @@
 use super::network::{Network, transport};
 use crate::connection::{Connection, Event, TransportConfig};
 use crate::endpoint::ConnectionHandle;
-use crate::stream::Direction;
+use crate::stream::{Direction, ReadOutcome};
 use crate::time::Instant;
 use crate::wire::frame::{Frame, Status};
 use std::time::Duration;
@@ -64,4 +64,38 @@ fn a_delayed_acknowledgement_makes_a_pass_when_it_is_due_and_not_before() {
     let arrived = network.now;
     assert!(!network.server().has_interest(arrived), "one packet is acknowledged after 25 ms");
     assert!(network.server().has_interest(arrived + Duration::from_millis(25)));
+}
+
+/// Passes over all that may be sent, and datagrams that left, so far.
+fn passes_and_datagrams(connection: &Connection) -> [u64; 2] {
+    let stats = connection.path_stats(crate::PathId::ZERO).unwrap();
+    [connection.passes(), stats.counters.datagrams_sent]
+}
+
+#[test]
+fn requests_one_after_the_other_make_one_pass_for_each_datagram() {
+    let (mut network, client) = quiet();
+    let counted = |network: &mut Network| {
+        [passes_and_datagrams(network.client(client)), passes_and_datagrams(network.server())]
+    };
+    let before = counted(&mut network);
+    for _ in 0..20 {
+        let id = network.client(client).open(Direction::Bidirectional).unwrap();
+        assert_eq!(network.client(client).write(id, b"request"), Ok(7));
+        network.client(client).finish(id).unwrap();
+        network.run_for(RTT / 2);
+        while network.server().accept(Direction::Bidirectional).is_some() {}
+        while let Ok(ReadOutcome::Data(_)) = network.server().read(id, 100) {}
+        assert_eq!(network.server().write(id, b"answer"), Ok(6));
+        network.server().finish(id).unwrap();
+        network.run_for(RTT);
+        while let Ok(ReadOutcome::Data(_)) = network.client(client).read(id, 100) {}
+    }
+    network.run_for(RTT * 2);
+    for ([passes, datagrams], [passes_before, datagrams_before]) in
+        counted(&mut network).into_iter().zip(before)
+    {
+        assert!(datagrams - datagrams_before >= 20);
+        assert_eq!(passes - passes_before, datagrams - datagrams_before, "nothing to send, no pass");
+    }
 }
