@@ -306,6 +306,7 @@ impl Path {
     }
 
     /// Returns the state of the path for the scheduler.
+    #[inline]
     pub fn scheduling_state(&self) -> PathState {
         if self.liveness.is_silent() { PathState::Silent } else { self.scheduling_state_if_heard() }
     }
@@ -337,6 +338,7 @@ impl Path {
     ///
     /// In slow start deliveries show the window and not the bottleneck: they count only once a burst was seen, if they are
     /// faster. A path that was only probed would look slow, get nothing to send for it, and never show that it is fast.
+    #[inline]
     pub fn rate(&self) -> Option<Bandwidth> {
         let (burst, delivered) = (self.route.rate.capacity(), self.route.rate.estimate());
         let counts = burst.is_some() || !self.route.controller.in_slow_start();
@@ -353,6 +355,7 @@ impl Path {
     }
 
     /// The hinted rate, or what bursts show instead if they refute it; `None` without a hint.
+    #[inline]
     pub fn believed_rate(&self) -> Option<Bandwidth> {
         self.hints.rate.map(|promised| self.refuted(promised))
     }
@@ -376,6 +379,7 @@ impl Path {
     }
 
     /// Bytes believed queued at the bottleneck: those of this path and, where others share the channel, theirs.
+    #[inline]
     pub fn backlog(&self, now: Instant) -> usize {
         let own = self.own_backlog(now);
         let others = match (self.hints.shared, self.others.as_ref().map(|others| others.queued)) {
@@ -420,6 +424,7 @@ impl Path {
     }
 
     /// Bytes of this path that are believed to be queued.
+    #[inline]
     pub fn own_backlog(&self, now: Instant) -> usize {
         self.route.backlog.bytes(now, self.sent.in_flight(), || self.rate())
     }
@@ -451,6 +456,7 @@ impl Path {
     }
 
     /// The probe timeout period without backoff (RFC 9002 §6.2.1).
+    #[inline]
     pub fn probe_period(&self, max_ack_delay: Duration) -> Duration {
         self.rtts.for_timers().probe_timeout(max_ack_delay)
     }

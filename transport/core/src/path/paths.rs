@@ -212,26 +212,31 @@ impl Paths {
     }
 
     /// The open path `id`.
+    #[inline]
     pub fn get(&self, id: PathId) -> Option<&Path> {
         self.open.iter().find(|path| path.id == id)
     }
 
     /// The open path `id`.
+    #[inline]
     pub fn get_mut(&mut self, id: PathId) -> Option<&mut Path> {
         self.open.iter_mut().find(|path| path.id == id)
     }
 
     /// The path `id`, open or lately abandoned.
+    #[inline]
     pub fn any(&self, id: PathId) -> Option<&Path> {
         self.all().find(|path| path.id == id)
     }
 
     /// The path `id`, open or lately abandoned.
+    #[inline]
     pub fn any_mut(&mut self, id: PathId) -> Option<&mut Path> {
         self.open.iter_mut().chain(&mut self.abandoned).find(|path| path.id == id)
     }
 
     /// The estimated one-way delay of path `id`.
+    #[inline]
     pub fn delay(&self, id: PathId) -> Duration {
         let known = self.delays.iter().find(|entry| entry.0 == id).map(|entry| entry.1);
         known.unwrap_or_else(|| self.get(id).map_or(Duration::ZERO, |path| path.rtt().smoothed() / 2))

@@ -188,6 +188,7 @@ impl Route {
     }
 
     /// Bytes that may be in flight: what the controller and Careful Resume allow and, on a path of known rate, what that carries.
+    #[inline]
     pub fn window(&self) -> usize {
         let window = self.controller.window();
         let window = self.resume.as_ref().map_or(window, |resume| resume.window(window));
@@ -217,6 +218,7 @@ impl Route {
     }
 
     /// Bytes that the congestion window, the pacer and the anti-amplification limit let go at `now`.
+    #[inline]
     pub fn room(&self, in_flight: usize, now: Instant) -> usize {
         let window = self.window().saturating_sub(in_flight);
         //= https://www.rfc-editor.org/rfc/rfc9002#section-7.7

@@ -25,6 +25,7 @@ pub struct ShownRate {
 
 impl Path {
     /// Returns the queue of the path. Of a path that has collapsed all that is in flight is queued.
+    #[inline]
     pub fn shown_queue(&self, now: Instant) -> ShownQueue {
         match self.collapsed_rate(now) {
             Some(left) => ShownQueue { rate: Some(left), backlog: self.sent.in_flight() },

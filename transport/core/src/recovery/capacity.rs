@@ -225,10 +225,12 @@ impl Capacity {
     }
 
     /// The memory of what data showed.
+    #[inline]
     fn of_data(&self) -> Option<&Shown> {
         self.shown.as_deref().filter(|shown| !shown.of_handshake)
     }
 
+    #[inline]
     fn findings(&self) -> Findings {
         self.of_data().map(|shown| shown.findings).unwrap_or_default()
     }
@@ -237,6 +239,7 @@ impl Capacity {
     ///
     /// Longer bursts show more where a queue of others delayed all of them. Then it is the rate at which the longest grew beyond
     /// the shortest, but no more than twice the rate that was shown.
+    #[inline]
     pub fn estimate(&self) -> Option<Bandwidth> {
         self.findings().rate
     }

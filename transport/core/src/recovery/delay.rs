@@ -50,6 +50,7 @@ impl PathRtts {
 
     /// The estimate that timers shall use: the largest smoothed + 4 variance among the pairs in use lately, so that
     /// acknowledgements may move between a fast and a slow return path. Without samples the initial values.
+    #[inline]
     pub fn for_timers(&self) -> Rtt {
         if let [only] = self.pairs.as_slice() {
             return only.rtt;
@@ -58,6 +59,7 @@ impl PathRtts {
     }
 
     /// The delay of the time threshold that is safe for every pair in use lately (RFC 9002 §6.1.2).
+    #[inline]
     pub fn loss_delay(&self) -> Duration {
         if let [only] = self.pairs.as_slice() {
             return only.rtt.loss_delay();
@@ -97,6 +99,7 @@ impl PathRtts {
     }
 
     /// The largest of the smallest round-trip times over the return paths in use lately: what an empty path may take.
+    #[inline]
     pub fn longest_base(&self) -> Option<Duration> {
         if let [only] = self.pairs.as_slice() {
             return only.rtt.min();

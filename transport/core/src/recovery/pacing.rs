@@ -68,8 +68,14 @@ impl Pacer {
     }
 
     /// Bytes that may leave at `now`.
+    #[inline]
     pub fn available(&self, now: Instant) -> usize {
-        usize::try_from(self.credit_at(now) / BYTE).unwrap_or(usize::MAX)
+        let credit = self.credit_at(now);
+        // Nearly always 64 bits are enough, which divide several times as fast.
+        match u64::try_from(credit) {
+            Ok(credit) => usize::try_from(credit / BYTE as u64).unwrap_or(usize::MAX),
+            Err(_) => usize::try_from(credit / BYTE).unwrap_or(usize::MAX),
+        }
     }
 
     /// `bytes` left at `now`.
@@ -87,6 +93,7 @@ impl Pacer {
         now + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
+    #[inline]
     fn capacity(&self) -> u128 {
         let rate = self.rate().map_or(0, |rate| u128::from(rate.bits_per_second()));
         if self.ceiling.is_some() {
@@ -96,6 +103,7 @@ impl Pacer {
         datagrams.max(rate * BURST_TIME.as_nanos())
     }
 
+    #[inline]
     fn credit_at(&self, now: Instant) -> u128 {
         let Some(rate) = self.rate() else { return self.capacity() };
         if now <= self.at {

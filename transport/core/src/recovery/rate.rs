@@ -204,6 +204,7 @@ impl RateSampler {
     }
 
     /// The largest sample of the last ten round trips, not counting those that the application limited.
+    #[inline]
     pub fn estimate(&self) -> Option<Bandwidth> {
         self.largest.get()
     }
@@ -223,6 +224,7 @@ impl RateSampler {
     }
 
     /// The rate of the bottleneck, as bursts that spread out there show it; `None` if none did yet.
+    #[inline]
     pub fn capacity(&self) -> Option<Bandwidth> {
         self.capacity.estimate()
     }
@@ -285,8 +287,13 @@ fn without_return_delays(time: Duration, earlier: Option<Duration>, later: Optio
 }
 
 fn rate_of(bytes: u64, time: Duration) -> Bandwidth {
-    let bits = u128::from(bytes) * 8_000_000_000 / time.as_nanos().max(1);
-    Bandwidth::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX))
+    let (bits, nanos) = (u128::from(bytes) * 8_000_000_000, time.as_nanos().max(1));
+    // Nearly always 64 bits are enough, which divide several times as fast.
+    let rate = match (u64::try_from(bits), u64::try_from(nanos)) {
+        (Ok(bits), Ok(nanos)) => bits / nanos,
+        _ => u64::try_from(bits / nanos).unwrap_or(u64::MAX),
+    };
+    Bandwidth::from_bits_per_second(rate)
 }
 
 fn is_newer(packet: &SentPacket, than: &SentPacket) -> bool {

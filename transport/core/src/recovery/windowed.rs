@@ -21,6 +21,7 @@ impl<T: Copy + PartialOrd> WindowedMax<T> {
     }
 
     /// The largest value, if any was offered.
+    #[inline]
     pub fn get(&self) -> Option<T> {
         self.best[0].map(|(_, value)| value)
     }
