@@ -35,7 +35,9 @@ impl Connection {
         self.loss_recovery().run_timers(now);
         self.keys.expire(now);
         self.zero_rtt.expire(now);
-        self.path_maintenance().run_path_timers(now);
+        if self.paths.may_have_due(now) {
+            self.path_maintenance().run_path_timers(now);
+        }
         if self.paths.lifecycles.forsaken_at().is_some_and(|at| at <= now) {
             let reason = ErrorCode::NO_VIABLE_PATH.because("no path is left");
             self.end_silently(ConnectionError::Transport(reason));

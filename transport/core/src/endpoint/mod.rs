@@ -468,7 +468,7 @@ impl Endpoint {
         Output::Idle(Deadline::earliest(earliest, self.pressure.deadline()))
     }
 
-    /// What is left of connections that are gone, and answers to strangers.
+    /// The last events of connections that are gone, and answers to strangers.
     #[inline]
     fn next_of_no_connection(&mut self) -> Option<Output> {
         if self.remains.is_some() {

@@ -140,7 +140,7 @@ impl ChannelHints {
         is_news
     }
 
-    /// What the peer is to know: a rate that is said of one direction only holds for both.
+    /// The hints that the peer is to know: a rate that is said of one direction only holds for both.
     fn to_say(&self) -> Hints {
         let own = self.own();
         Hints { rate_back: own.rate_back.or(own.rate), ..own }

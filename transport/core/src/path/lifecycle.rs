@@ -159,6 +159,11 @@ impl Lifecycles {
             .count()
     }
 
+    /// Returns true if the state of a path may have to be freed, or was.
+    pub fn may_expire(&self) -> bool {
+        self.reclaimed > 0 || self.states.values().any(|state| state.is_abandoned())
+    }
+
     /// Returns the time at which the connection is to be closed because no path is left, unless one is opened before.
     pub fn forsaken_at(&self) -> Option<Instant> {
         self.forsaken_at

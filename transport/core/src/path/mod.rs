@@ -7,6 +7,7 @@ pub(crate) mod careful_resume;
 pub(crate) mod collapse;
 pub(crate) mod dscp;
 pub(crate) mod hints;
+mod interest;
 pub(crate) mod keep_alive;
 pub(crate) mod lifecycle;
 pub(crate) mod limits;

@@ -536,22 +536,6 @@ impl Path {
         Some(late)
     }
 
-    /// Returns true if the path may owe a challenge, an answer to one or padding at `now`, on the addresses in use or on others.
-    #[inline]
-    pub fn owes_validation(&self, now: Instant) -> bool {
-        self.opening_datagrams > 0 || self.route.validation.has_interest(now) || !self.elsewhere.is_empty()
-    }
-
-    /// Returns true if the path may have a packet to send at `now` of its own accord: an acknowledgement, a challenge, an answer
-    /// or a probe. What a silent path carried, and addresses beside the one in use, are looked at in every pass.
-    pub fn has_interest(&self, now: Instant) -> bool {
-        self.received.ack_due(now)
-            || self.liveness.is_due()
-            || self.liveness.is_silent()
-            || self.owes_validation(now)
-            || self.collapsed_rate(now).is_some()
-    }
-
     /// Returns the time at which the path has been silent for so long that a PING keeps it warm: after `most` at the latest.
     /// While something is in flight the probe timeout watches over it.
     pub fn keep_alive_at(&self, most: Duration) -> Option<Instant> {

@@ -498,6 +498,13 @@ impl Paths {
         self.refresh_delays();
     }
 
+    /// Returns true if validation may have failed by `now`, on the addresses in use or on others, or something is to be freed.
+    pub fn may_have_due(&self, now: Instant) -> bool {
+        let is_concerned =
+            |path: &Path| !path.elsewhere.is_empty() || path.route.validation.may_have_failed(now);
+        self.lifecycles.may_expire() || self.open.iter().any(is_concerned)
+    }
+
     /// Frees what is due, and returns the IDs of paths that are over for good.
     pub fn expire(&mut self, now: Instant) -> Vec<PathId> {
         let freed = self.lifecycles.expire(now);

@@ -196,6 +196,13 @@ impl Validation {
         matches!(self.proof, Proof::Refused | Proof::Narrow)
     }
 
+    /// Returns true if [`Self::failed`] would, or if it ends the attempt.
+    #[inline]
+    pub fn may_have_failed(&self, now: Instant) -> bool {
+        matches!(self.proof, Proof::Refused | Proof::Narrow)
+            || self.attempt.as_ref().is_some_and(|attempt| now >= attempt.fails_at)
+    }
+
     /// Returns true if validation has failed because datagrams of 1200 bytes do not arrive.
     pub fn is_narrow(&self) -> bool {
         self.proof == Proof::Narrow
