@@ -102,8 +102,11 @@ pub(crate) fn hear_received_rate(
     if connection.role == Role::Server {
         return false;
     }
-    let from_there = connection.paths.open_mut().filter(|path| path.route.tuple.local == local);
-    from_there.fold(false, |is_news, path| path.hear_received_rate(rate) || is_news)
+    let mut is_news = false;
+    for path in connection.paths.open_mut().filter(|path| path.route.tuple.local == local) {
+        is_news |= path.hear_received_rate(rate);
+    }
+    is_news
 }
 
 /// Tells the tracer how careful resume went on. Returns true if what is remembered of `path` does not hold.
