@@ -16,6 +16,7 @@ use crate::endpoint::{
     Candidate, ConnectionHandle, Decision, Endpoint, RetryPolicy, ServerConfig, Strays, replay_guard,
 };
 use crate::error::{Dropped, ErrorCode};
+use crate::knowledge::Arrival;
 use crate::path::local_ids::IdSource;
 use crate::path::route::MINIMUM_DATAGRAM;
 use crate::seed::Seed;
@@ -55,8 +56,10 @@ impl Endpoint {
         //# the connection.
         if let Some(handle) = known {
             // A stranger who guesses addresses does not know connection IDs.
-            if self.knowledge.on_arrival(datagram.local, datagram.bytes.len(), now) {
-                self.tell_received_rate(datagram.local);
+            let (local, bytes, of_handshake) = (datagram.local, datagram.bytes.len(), first & 0x80 != 0);
+            let arrival = Arrival { local, bytes, connection: handle.0, of_handshake };
+            if self.knowledge.on_arrival(arrival, now) {
+                self.tell_received_rate(local);
             }
             let connection = self.connections.get_mut(&handle).ok_or(Dropped::UnknownConnection)?;
             connection.exchange_pool(&mut self.pool);

@@ -1,6 +1,6 @@
 //! An endpoint's knowledge of paths, and the account of what its connections have in flight on each.
 
-use super::received::ReceivedRates;
+use super::received::{Arrival, ReceivedRates};
 use super::{PathKey, PathKnowledge};
 use crate::Bandwidth;
 use crate::hashing::KeyedMap;
@@ -98,9 +98,9 @@ impl Knowledge {
         self.received.watch(local, hints);
     }
 
-    /// A datagram of `bytes` arrived at `local`. Returns true if another rate is believed of the channel from now on.
-    pub(crate) fn on_arrival(&mut self, local: SocketAddr, bytes: usize, now: Instant) -> bool {
-        self.received.on_arrival(local, bytes, now)
+    /// A datagram arrived. Returns true if another rate is believed of its channel from now on.
+    pub(crate) fn on_arrival(&mut self, arrival: Arrival, now: Instant) -> bool {
+        self.received.on_arrival(arrival, now)
     }
 
     /// Returns the rate at which packets arrive at `local`, if that refutes what was promised of the channel.

@@ -11,6 +11,7 @@ mod stored;
 
 pub(crate) use cache::Claim;
 pub use cache::Knowledge;
+pub(crate) use received::Arrival;
 
 use crate::slots::{Prefix, host};
 use crate::time::Instant;

@@ -3,7 +3,9 @@
 //! A sender learns from acknowledgements that a promise does not hold, each of its connections anew. The receiver sees it for all
 //! of them at once: packets that follow each other at the bottleneck arrive as far apart as it takes for one of them (packet
 //! pairs: Keshav, SIGCOMM 1991). Senders may leave larger gaps than the bottleneck does, so that the closest of the latest pairs counts,
-//! and only if others agree with it: the gaps of senders differ.
+//! and only if others agree with it. The packets of a pair come from two connections, or are of a handshake, whose flights leave at
+//! once: an application that sends a packet at a time, in a steady beat, looks like a narrow channel. One connection alone has a
+//! sender who knows better.
 
 use crate::Bandwidth;
 use crate::time::Instant;
@@ -35,12 +37,25 @@ pub(super) struct ReceivedRates {
     channels: SmallVec<[Received; 2]>,
 }
 
+/// A datagram that arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Arrival {
+    /// The address that it arrived at.
+    pub local: SocketAddr,
+    /// Its size in bytes of UDP payload.
+    pub bytes: usize,
+    /// The number of its connection.
+    pub connection: u64,
+    /// True if it begins with a packet of the handshake.
+    pub of_handshake: bool,
+}
+
 /// Packets that arrived over one channel.
 #[derive(Clone, Debug)]
 struct Received {
     local: SocketAddr,
     promised: Bandwidth,
-    last: Option<Instant>,
+    last: Option<(Instant, Arrival)>,
     /// The rates of the latest pairs, the latest last.
     pairs: SmallVec<[Bandwidth; PAIRS]>,
     /// The rate that is believed in place of the promised one, once that is refuted.
@@ -60,10 +75,10 @@ impl ReceivedRates {
         }
     }
 
-    /// A datagram of `bytes` arrived at `local`. Returns true if another rate is believed of the channel from now on.
-    pub(super) fn on_arrival(&mut self, local: SocketAddr, bytes: usize, now: Instant) -> bool {
-        let channel = self.channels.iter_mut().find(|channel| channel.local == local);
-        channel.is_some_and(|channel| channel.on_arrival(bytes, now))
+    /// A datagram arrived. Returns true if another rate is believed of its channel from now on.
+    pub(super) fn on_arrival(&mut self, arrival: Arrival, now: Instant) -> bool {
+        let channel = self.channels.iter_mut().find(|channel| channel.local == arrival.local);
+        channel.is_some_and(|channel| channel.on_arrival(arrival, now))
     }
 
     /// Returns the rate at which packets arrive at `local`, if that refutes what was promised.
@@ -77,10 +92,12 @@ impl Received {
         Self { local, promised, last: None, pairs: SmallVec::new(), shown: None }
     }
 
-    fn on_arrival(&mut self, bytes: usize, now: Instant) -> bool {
-        let Some(last) = self.last.replace(now) else { return false };
-        let gap = now.since(last);
-        if bytes < LEAST_BYTES || gap > self.promised.transmission_time(bytes).saturating_mul(PAUSE) {
+    fn on_arrival(&mut self, arrival: Arrival, now: Instant) -> bool {
+        let Some((at, before)) = self.last.replace((now, arrival)) else { return false };
+        let (gap, bytes) = (now.since(at), arrival.bytes);
+        let is_pair = before.connection != arrival.connection || arrival.of_handshake;
+        let is_pause = gap > self.promised.transmission_time(bytes).saturating_mul(PAUSE);
+        if !is_pair || is_pause || bytes < LEAST_BYTES {
             return false;
         }
         if self.pairs.len() == PAIRS {
@@ -131,8 +148,6 @@ fn differ(before: Bandwidth, after: Bandwidth) -> bool {
 mod tests {
     use super::*;
 
-    const FULL: usize = 1_200;
-
     fn address(port: u16) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], port))
     }
@@ -147,10 +162,21 @@ mod tests {
         rates
     }
 
-    /// Packets of 1,200 bytes arrive at these times, in microseconds. Returns the number of changes.
+    /// A packet of a handshake.
+    const ARRIVAL: Arrival = Arrival {
+        local: SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1),
+        bytes: 1_200,
+        connection: 0,
+        of_handshake: true,
+    };
+
+    /// Packets of handshakes arrive at these times, in microseconds. Returns the number of changes.
     fn arrive(rates: &mut ReceivedRates, times: impl IntoIterator<Item = u64>) -> usize {
-        let at = |micros| Instant::ZERO + Duration::from_micros(micros);
-        times.into_iter().filter(|micros| rates.on_arrival(address(1), FULL, at(*micros))).count()
+        times.into_iter().filter(|micros| rates.on_arrival(ARRIVAL, at(*micros))).count()
+    }
+
+    fn at(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(micros)
     }
 
     #[test]
@@ -197,10 +223,19 @@ mod tests {
     #[test]
     fn small_packets_count_as_time_and_not_as_pairs() {
         let mut rates = watched(10);
-        for n in 0..100 {
-            let at = Instant::ZERO + Duration::from_micros(n * 4_800);
-            assert!(!rates.on_arrival(address(1), 100, at));
-        }
+        let small = Arrival { bytes: 100, ..ARRIVAL };
+        assert!((0..100).all(|n| !rates.on_arrival(small, at(n * 4_800))));
+    }
+
+    #[test]
+    fn the_steady_beat_of_one_connection_is_no_evidence_and_several_are() {
+        let data = Arrival { of_handshake: false, ..ARRIVAL };
+        let mut rates = watched(2);
+        assert!((0..100).all(|n| !rates.on_arrival(data, at(n * 20_000))), "a frame of a video each time");
+        let mut rates = watched(10);
+        let of = |n| Arrival { connection: n % 3, ..data };
+        assert_eq!((0..100).filter(|n| rates.on_arrival(of(*n), at(n * 4_800))).count(), 1);
+        assert_eq!(rates.shown(address(1)), Some(Bandwidth::from_mbit(2)));
     }
 
     #[test]
