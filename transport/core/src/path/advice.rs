@@ -2,7 +2,6 @@
 //! [`Statuses`](crate::path::status::Statuses).
 
 use crate::path::path::Path;
-use crate::time::Instant;
 use crate::wire::frame::Status;
 
 impl Path {
@@ -23,15 +22,5 @@ impl Path {
     /// The peer's latest advice about the use of the path.
     pub fn on_peer_status(&mut self, status: Option<Status>) {
         self.peer_status = status;
-    }
-
-    /// The peer advises how to use the path from `now` on, other than before. One that it called a backup is asked whether it answers
-    /// when it is available again, if that was not known for a second: this end may have had no reason to use it.
-    pub fn on_advice(&mut self, status: Status, now: Instant) {
-        let returns = self.peer_status == Some(Status::Backup) && status == Status::Available;
-        if returns && self.liveness.is_stale(now) {
-            self.liveness.ask(now);
-        }
-        self.on_peer_status(Some(status));
     }
 }

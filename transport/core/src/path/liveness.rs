@@ -15,7 +15,7 @@ const SLOWEST_PACE: Duration = Duration::from_secs(5);
 const SLOWEST_PACE_ALONE: Duration = Duration::from_secs(1);
 /// Acknowledgements of other paths that a path carries at most before it is asked whether they arrive.
 const STEERED_UNPROBED: u32 = 4;
-/// Evidence of this age says little about a path.
+/// Evidence of this age says little about where acknowledgements of other paths go.
 const STALE: Duration = Duration::from_secs(1);
 
 /// Packets that make a queue: fewer are sent on a whim, or are probes (an initial window, RFC 9002 §7.2).
@@ -190,11 +190,6 @@ impl Liveness {
         self.steered = self.steered.saturating_add(1);
         let evidence = self.acknowledged_at.max(self.heard_at);
         self.steered.is_multiple_of(STEERED_UNPROBED) || self.steered == 1 && now.since(evidence) > STALE
-    }
-
-    /// Returns true if it neither answered nor was asked for a second.
-    pub fn is_stale(&self, now: Instant) -> bool {
-        now.since(self.acknowledged_at.max(self.asked_at)) > STALE
     }
 
     /// Returns true if it carried acknowledgements of other paths since it answered last.

@@ -206,9 +206,7 @@ impl PathMaintenance<'_> {
                 self.owners.paths.local_ids.on_retire(path.unwrap_or(PathId::ZERO), sequence, used)
             }
             PathFrame::PathAbandon { path, error } => self.on_path_abandon(path, error, now),
-            PathFrame::PathStatus { path, sequence, status } => {
-                self.on_path_status(path, sequence, status, now)
-            }
+            PathFrame::PathStatus { path, sequence, status } => self.on_path_status(path, sequence, status),
             PathFrame::PathHints(told) => self.on_path_hints(&told),
             PathFrame::MaxPathId(value) => {
                 let could_open = self.can_open();
@@ -250,19 +248,13 @@ impl PathMaintenance<'_> {
         Ok(())
     }
 
-    fn on_path_status(
-        &mut self,
-        id: PathId,
-        sequence: u64,
-        status: Status,
-        now: Instant,
-    ) -> Result<(), TransportError> {
+    fn on_path_status(&mut self, id: PathId, sequence: u64, status: Status) -> Result<(), TransportError> {
         if !self.is_current(id)? {
             return Ok(());
         }
         if let Some(news) = self.owners.paths.status.on_frame(id, sequence, status) {
             if let Some(path) = self.owners.paths.get_mut(id) {
-                path.on_advice(news, now);
+                path.on_peer_status(Some(news));
             }
             self.events.push(Event::Path(PathEvent::PeerStatus(id, news)));
         }

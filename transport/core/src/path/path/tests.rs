@@ -144,23 +144,6 @@ fn what_arrived_before_an_answer_was_asked_for_does_not_delay_it() {
 }
 
 #[test]
-fn a_path_that_is_available_again_is_asked_whether_it_answers_if_that_is_not_known() {
-    let mut path = sampled(1);
-    let mut advise = |status, millis| {
-        path.on_advice(status, at(millis));
-        path.liveness.asked_at()
-    };
-    assert!(advise(Status::Available, 3_000) < at(3_000), "it was no backup before");
-    assert!(advise(Status::Backup, 3_010) < at(3_010));
-    assert_eq!(advise(Status::Available, 3_020), at(3_020));
-    for (millis, asked) in [(3_030, 3_020), (4_020, 3_020), (4_021, 4_021)] {
-        advise(Status::Backup, millis);
-        assert_eq!(advise(Status::Available, millis), at(asked), "once a second at most");
-    }
-    assert!(path.liveness.is_due());
-}
-
-#[test]
 fn this_endpoint_advises_against_a_path_that_is_silent_and_was_not_heard() {
     let mut path = sampled(1);
     send(&mut path, 0..1, PacketClass::AckEliciting);
