@@ -81,7 +81,7 @@ impl Endpoint {
         socket: Arc<dyn AsyncUdpSocket>,
         runtime: Arc<dyn Runtime>,
     ) -> io::Result<Self> {
-        Self::on(config, server_config, Arc::new(Socket::new(socket)), to_hvq(runtime))
+        Self::on(config, server_config, Arc::new(Socket::new(socket)?), to_hvq(runtime))
     }
 
     fn start(config: EndpointConfig, server: Option<ServerConfig>, socket: UdpSocket) -> io::Result<Self> {
@@ -168,7 +168,7 @@ impl Endpoint {
     /// # Errors
     /// The socket has no address, or the one that an earlier one has.
     pub fn rebind_abstract(&self, socket: Arc<dyn AsyncUdpSocket>) -> io::Result<()> {
-        self.move_to(self.endpoint.add_abstract_socket(Arc::new(Socket::new(socket)))?)
+        self.move_to(self.endpoint.add_abstract_socket(Arc::new(Socket::new(socket)?))?)
     }
 
     fn move_to(&self, new: SocketAddr) -> io::Result<()> {

@@ -39,7 +39,7 @@ impl runtime::Runtime for Foreign {
     }
 
     fn wrap_udp_socket(&self, socket: UdpSocket) -> io::Result<Arc<dyn runtime::AsyncUdpSocket>> {
-        Ok(Arc::new(Socket::new(self.0.wrap_udp_socket(socket)?)))
+        Ok(Arc::new(Socket::new(self.0.wrap_udp_socket(socket)?)?))
     }
 }
 
@@ -71,15 +71,18 @@ impl runtime::AsyncTimer for Timer {
 /// A socket of the program.
 pub(crate) struct Socket {
     socket: Arc<dyn AsyncUdpSocket>,
+    local: SocketAddr,
     poller: Mutex<Pin<Box<dyn UdpPoller>>>,
     buffer: Mutex<Box<[u8]>>,
 }
 
 impl Socket {
-    pub(crate) fn new(socket: Arc<dyn AsyncUdpSocket>) -> Self {
+    /// The socket as hvq takes it, whose address is asked for once.
+    pub(crate) fn new(socket: Arc<dyn AsyncUdpSocket>) -> io::Result<Self> {
+        let local = socket.local_addr()?;
         let poller = Mutex::new(socket.clone().create_io_poller());
         let buffer = Mutex::new(vec![0; LARGEST * BATCH_SIZE].into_boxed_slice());
-        Self { socket, poller, buffer }
+        Ok(Self { socket, local, poller, buffer })
     }
 }
 
@@ -91,7 +94,7 @@ impl fmt::Debug for Socket {
 
 impl runtime::AsyncUdpSocket for Socket {
     fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
+        Ok(self.local)
     }
 
     fn try_send(&self, batch: &Outgoing<'_>) -> io::Result<usize> {
@@ -113,7 +116,6 @@ impl runtime::AsyncUdpSocket for Socket {
     }
 
     fn poll_receive(&self, context: &mut Context<'_>, arrivals: &mut Arrivals) -> Poll<io::Result<()>> {
-        let local = self.socket.local_addr()?;
         let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut metas = [RecvMeta::default(); BATCH_SIZE];
         let mut chunks = buffer.chunks_mut(LARGEST);
@@ -122,7 +124,7 @@ impl runtime::AsyncUdpSocket for Socket {
         let count = ready!(self.socket.poll_recv(context, &mut slices, &mut metas))?;
         for (meta, bytes) in metas.iter().zip(slices.iter()).take(count) {
             let bytes = bytes.get(..meta.len).unwrap_or(bytes);
-            let local = meta.dst_ip.map_or(local, |address| SocketAddr::new(address, local.port()));
+            let local = meta.dst_ip.map_or(self.local, |address| SocketAddr::new(address, self.local.port()));
             let ecn = Ecn::from_bits(meta.ecn.map_or(0, |ecn| ecn as u8));
             let one = |bytes| Datagram { local, remote: meta.addr, ecn, bytes: BytesMut::from(bytes) };
             arrivals.datagrams().extend(bytes.chunks(meta.stride.max(1)).map(one));
