@@ -110,7 +110,7 @@ async fn a_hundred_requests_are_answered_at_once() {
         stream.finish().await.unwrap();
         open.push(stream);
     }
-    let answers = open.into_iter().enumerate().map(async |(index, mut stream)| {
+    let answers = open.into_iter().enumerate().map(|(index, mut stream)| async move {
         stream.recv_response().await.unwrap();
         let received = response_body(&mut stream).await.unwrap();
         assert_eq!(received, format!("/{index}").repeat(1000).into_bytes());
