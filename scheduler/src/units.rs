@@ -33,6 +33,17 @@ impl Bandwidth {
         Self(megabits.saturating_mul(1_000_000))
     }
 
+    /// The rate at which `bytes` pass in `time`, rounded down; a time of zero counts as a nanosecond. Saturates.
+    #[inline]
+    pub fn of(bytes: u64, time: Duration) -> Self {
+        let (bits, nanos) = (u128::from(bytes) * 8_000_000_000, time.as_nanos().max(1));
+        // Nearly always 64 bits are enough, which divide several times as fast.
+        Self(match (u64::try_from(bits), u64::try_from(nanos)) {
+            (Ok(bits), Ok(nanos)) => bits / nanos,
+            _ => u64::try_from(bits / nanos).unwrap_or(u64::MAX),
+        })
+    }
+
     /// The rate in bits per second.
     pub const fn bits_per_second(self) -> u64 {
         self.0
@@ -119,6 +130,17 @@ mod tests {
     fn a_packet_takes_six_milliseconds_on_urllc() {
         assert_eq!(Bandwidth::from_mbit(2).transmission_time(1500), Duration::from_millis(6));
         assert_eq!(Bandwidth::from_mbit(2).bytes_in(Duration::from_millis(6)), 1500);
+    }
+
+    #[test]
+    fn a_rate_is_that_of_bytes_in_a_time() {
+        assert_eq!(Bandwidth::of(1500, Duration::from_millis(6)), Bandwidth::from_mbit(2));
+        assert_eq!(Bandwidth::of(1, Duration::ZERO), Bandwidth::from_bits_per_second(8_000_000_000));
+        // Beyond 64 bits, on either side.
+        let day = Duration::from_secs(86_400);
+        assert_eq!(Bandwidth::of(1 << 40, day), Bandwidth::from_bits_per_second((8 << 40) / 86_400));
+        assert_eq!(Bandwidth::of(u64::MAX, Duration::ZERO), Bandwidth::from_bits_per_second(u64::MAX));
+        assert_eq!(Bandwidth::of(u64::MAX, Duration::MAX), Bandwidth::from_bits_per_second(7));
     }
 
     #[test]

@@ -12,7 +12,6 @@ use crate::time::Instant;
 use hvq_scheduler::Hints;
 use smallvec::SmallVec;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 /// Channels that are watched at most.
 const MOST_CHANNELS: usize = 16;
@@ -103,7 +102,7 @@ impl Received {
         if self.pairs.len() == PAIRS {
             self.pairs.remove(0);
         }
-        self.pairs.push(rate_of(bytes, gap));
+        self.pairs.push(Bandwidth::of(bytes as u64, gap));
         self.review()
     }
 
@@ -131,13 +130,6 @@ impl Received {
     }
 }
 
-/// The rate at which a datagram of `bytes` passes in `gap`.
-fn rate_of(bytes: usize, gap: Duration) -> Bandwidth {
-    let bits = (bytes as u64).saturating_mul(8_000_000_000);
-    let nanos = u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX);
-    Bandwidth::from_bits_per_second(bits / nanos.max(1))
-}
-
 /// Returns true if `after` differs from `before` by so much that it is worth telling.
 fn differ(before: Bandwidth, after: Bandwidth) -> bool {
     let [before, after] = [before, after].map(Bandwidth::bits_per_second);
@@ -147,6 +139,7 @@ fn differ(before: Bandwidth, after: Bandwidth) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn address(port: u16) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], port))

@@ -140,8 +140,8 @@ impl CarefulResume {
 
     /// The rate that spreads what may be in flight over a round trip of `rtt`; `None` if that is the controller's concern.
     pub fn pacing_rate(&self, rtt: Duration) -> Option<Bandwidth> {
-        let bits = (self.granted() as u128).saturating_mul(8_000_000_000) / rtt.as_nanos().max(1000);
-        (bits > 0).then(|| Bandwidth::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX)))
+        let rate = Bandwidth::of(self.granted() as u64, rtt.max(Duration::from_micros(1)));
+        (rate > Bandwidth::default()).then_some(rate)
     }
 
     /// Returns true if the controller is alone, and everything was told.

@@ -127,14 +127,7 @@ impl Stretch {
 
 /// The rate at which `bytes` pass in `time`, which may have been a little longer.
 fn rate(bytes: u64, time: Duration) -> Bandwidth {
-    let nanos = time.saturating_add(NOISE).as_nanos();
-    let bits = u128::from(bytes) * 8_000_000_000;
-    let rate = match (u64::try_from(bits), u64::try_from(nanos)) {
-        // Nearly always, and much quicker.
-        (Ok(bits), Ok(nanos)) => bits / nanos.max(1),
-        _ => u64::try_from(bits / nanos.max(1)).unwrap_or(u64::MAX),
-    };
-    Bandwidth::from_bits_per_second(rate)
+    Bandwidth::of(bytes, time.saturating_add(NOISE))
 }
 
 /// The estimate of the rate of one route's bottleneck.

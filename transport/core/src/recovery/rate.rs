@@ -219,7 +219,7 @@ impl RateSampler {
             .filter(|mark| mark.at > left.at)
             .unwrap_or(left);
         let delivered = self.delivered.saturating_sub(since.delivered);
-        let at_most = rate_of(delivered.saturating_add(oldest.bytes as u64), now.since(since.at));
+        let at_most = Bandwidth::of(delivered.saturating_add(oldest.bytes as u64), now.since(since.at));
         RecentRate { at_most, moves: delivered > 0 }
     }
 
@@ -266,7 +266,7 @@ impl RateSampler {
         let least = earlier.into_iter().chain(later).min();
         let reliable = !interval.is_zero() && least.is_none_or(|least| interval >= least);
         RateSample {
-            rate: reliable.then(|| rate_of(delivered, interval)),
+            rate: reliable.then(|| Bandwidth::of(delivered, interval)),
             delivered,
             interval,
             prior_delivered: state.delivered,
@@ -284,16 +284,6 @@ impl RateSampler {
 fn without_return_delays(time: Duration, earlier: Option<Duration>, later: Option<Duration>) -> Duration {
     let (Some(earlier), Some(later)) = (earlier, later) else { return time };
     time.saturating_add(earlier).saturating_sub(later)
-}
-
-fn rate_of(bytes: u64, time: Duration) -> Bandwidth {
-    let (bits, nanos) = (u128::from(bytes) * 8_000_000_000, time.as_nanos().max(1));
-    // Nearly always 64 bits are enough, which divide several times as fast.
-    let rate = match (u64::try_from(bits), u64::try_from(nanos)) {
-        (Ok(bits), Ok(nanos)) => bits / nanos,
-        _ => u64::try_from(bits / nanos).unwrap_or(u64::MAX),
-    };
-    Bandwidth::from_bits_per_second(rate)
 }
 
 fn is_newer(packet: &SentPacket, than: &SentPacket) -> bool {

@@ -20,9 +20,8 @@ const PIPELINE: u64 = 4;
 impl Bbr {
     /// Draft, InitPacingRate.
     pub(super) fn initialise_pacing_rate(&mut self, smoothed_rtt: Duration) {
-        let nanos = smoothed_rtt.as_nanos().max(1_000);
-        let bits = u128::from(self.initial_window()) * 8_000_000_000 / nanos;
-        let nominal = Bandwidth::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX).max(1));
+        let nominal = Bandwidth::of(self.initial_window(), smoothed_rtt.max(Duration::from_micros(1)));
+        let nominal = nominal.max(Bandwidth::from_bits_per_second(1));
         self.pacing_rate = Some(scaled(nominal, BbrState::Startup.pacing_gain()));
     }
 
