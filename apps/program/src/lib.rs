@@ -16,6 +16,7 @@ pub mod files;
 pub mod interruption;
 pub mod listen;
 mod logging;
+pub mod names;
 pub mod output;
 pub mod path_choice;
 pub mod paths;

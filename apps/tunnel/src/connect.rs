@@ -12,6 +12,7 @@ use hvq_emulation::tun::wiring;
 use hvq_program::client::Target;
 use hvq_program::control::{self, ControlSocket, ProgramStatus};
 use hvq_program::failure::{Exit, Failure, OrFail};
+use hvq_program::names::Names;
 use hvq_program::output::Console;
 use hvq_program::path_choice::PathChoice;
 use hvq_program::paths::destination;
@@ -31,6 +32,8 @@ pub struct Tunnel {
     pub target: Target,
     /// TLS and transport of the connection.
     pub config: ClientConfig,
+    /// The way from the server's name to its addresses.
+    pub names: Names,
     /// The paths.
     pub paths: PathChoice,
     /// The token, if the server knows the client by one.
@@ -130,7 +133,7 @@ impl Tunnel {
         let target = &self.target;
         let endpoint = Endpoint::client(&[])?;
         let approach = match self.servers.is_empty() {
-            true => target.approach(&self.paths).await?,
+            true => target.approach(&self.names, &self.paths).await?,
             false => target.approach_known(&self.paths, &self.servers).await?,
         };
         let named = approach.destinations.iter().flat_map(|found| &found.paths);

@@ -2,6 +2,7 @@
 
 use crate::dialer::resolve;
 use crate::{LocalAddress, PathOptions};
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 
@@ -52,12 +53,37 @@ impl Destination {
         port: u16,
         paths: &[PathOptions],
     ) -> Result<Vec<Self>, DestinationError> {
+        Self::resolved(host, paths, resolve(host, port)).await
+    }
+
+    /// The destinations at which `host` may offer HTTP/3 over `paths`, in the order in which to try them: as
+    /// [`resolve`](Self::resolve) does, with HTTPS records (RFC 9460), whose targets, ports and addresses come first. The
+    /// certificate is still to be for `host`.
+    ///
+    /// # Errors
+    /// See [`DestinationError`].
+    #[cfg(feature = "dns")]
+    pub async fn resolve_https(
+        resolver: &crate::dns::Resolver,
+        host: &str,
+        port: u16,
+        paths: &[PathOptions],
+    ) -> Result<Vec<Self>, DestinationError> {
+        Self::resolved(host, paths, resolver.resolve(host, port)).await
+    }
+
+    /// The destinations at the addresses that `resolving` finds, if those are needed.
+    async fn resolved(
+        host: &str,
+        paths: &[PathOptions],
+        resolving: impl Future<Output = io::Result<Vec<SocketAddr>>>,
+    ) -> Result<Vec<Self>, DestinationError> {
         let failed = |source| DestinationError::Resolve { host: host.to_owned(), source };
         let own = paths.first().and_then(|path| path.remote);
         if let Some(address) = own.filter(|_| paths.iter().all(|path| path.remote.is_some())) {
             return Ok(vec![Self { address, paths: paths.to_vec() }]);
         }
-        let addresses = resolve(host, port).await.map_err(failed)?;
+        let addresses = resolving.await.map_err(failed)?;
         Self::among(host, &addresses, paths)
     }
 

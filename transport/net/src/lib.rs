@@ -5,7 +5,7 @@
 //!
 //! At the top are the types that a program holds, and those that it begins with. The rest is in modules by subject: the values of
 //! configurations ([`config`], [`tls`], [`admission`], [`balancing`]), channels and paths ([`path`], [`links`],
-//! [`path_manager`]), figures ([`stats`], [`trace`], [`qlog`]), and the parts that can be replaced ([`scheduler`],
+//! [`path_manager`]), names (`dns`), figures ([`stats`], [`trace`], [`qlog`]), and the parts that can be replaced ([`scheduler`],
 //! [`congestion`]).
 //!
 //! Endpoints run on the tokio runtime that they are made in, with I/O and time enabled, or on another one, over sockets of the kernel or
@@ -18,6 +18,8 @@ mod connection;
 mod destination;
 #[cfg(feature = "runtime-tokio")]
 mod dialer;
+#[cfg(feature = "dns")]
+pub mod dns;
 mod driver;
 mod endpoint;
 mod error;

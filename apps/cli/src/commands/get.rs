@@ -10,6 +10,7 @@ use bytes::Bytes;
 use clap::Args;
 use hvq::tls::Replay;
 use hvq::{ClientConfig, EarlyData};
+use hvq_program::arguments::NameArguments;
 use hvq_program::arguments::PathArguments;
 use hvq_program::arguments::TransportArguments;
 use hvq_program::arguments::TrustArguments;
@@ -87,6 +88,8 @@ struct ResumptionArguments {
 #[derive(Debug, Args)]
 struct NetworkArguments {
     #[command(flatten)]
+    names: NameArguments,
+    #[command(flatten)]
     paths: PathArguments,
     /// Give up when everything has taken so long (exit code 28)
     #[arg(short, long, value_name = "TIME", value_parser = duration::parse)]
@@ -131,6 +134,7 @@ impl GetArguments {
         let transport = network.transport.config().set_handshake_timeout(network.connect_timeout).clone();
         Ok(Settings {
             config: ClientConfig::new(tls, Arc::new(logs.watch(transport))),
+            names: network.names.names()?,
             paths: network.paths.choice()?,
             replay,
             migrate_after: network.migrate_after,

@@ -16,6 +16,7 @@ use hvq_gateway::proxy::{
     self, GatewayAddress, Link, LinkError, LinkOptions, Proxy, ProxyError, ProxyOptions, TlsIdentity,
 };
 use hvq_program::arguments::ClientIdentityArguments;
+use hvq_program::arguments::NameArguments;
 use hvq_program::arguments::PathArguments;
 use hvq_program::arguments::TransportArguments;
 use serde_json::json;
@@ -45,6 +46,8 @@ pub(crate) struct ProxyArguments {
     secrets: SecretArguments,
     #[command(flatten)]
     trust: TrustArguments,
+    #[command(flatten)]
+    names: NameArguments,
     #[command(flatten)]
     paths: PathArguments,
     /// Give up when a handshake has taken so long
@@ -166,6 +169,7 @@ pub(crate) async fn run(arguments: Box<ProxyArguments>, console: Console) -> Res
     let link = Link::new(LinkOptions {
         gateway: arguments.gateway.clone(),
         config: arguments.client(&logs)?,
+        names: arguments.names.names()?,
         paths: chosen.clone(),
         token: arguments.token()?,
         destined: if console >= Console::Verbose {

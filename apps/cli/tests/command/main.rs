@@ -22,6 +22,7 @@ mod manual;
 mod memory;
 #[cfg(target_os = "linux")]
 mod mounted;
+mod names;
 #[cfg(target_os = "linux")]
 mod networks;
 mod restart;

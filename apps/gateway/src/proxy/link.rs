@@ -15,6 +15,7 @@ use hvq_h3::client::{Client, RequestError};
 use hvq_h3::{Code, Datagrams, Receiving, SendError, Sending, Settings, Tunnels};
 #[cfg(unix)]
 use hvq_program::control::ProgramStatus;
+use hvq_program::names::Names;
 use hvq_program::path_choice::{ApproachError, Notice, PathChoice};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -71,6 +72,8 @@ pub struct LinkOptions {
     pub gateway: GatewayAddress,
     /// TLS and transport.
     pub config: ClientConfig,
+    /// The way from the gateway's name to its addresses.
+    pub names: Names,
     /// The paths.
     pub paths: PathChoice,
     /// The token that opens the gateway.
@@ -294,7 +297,7 @@ impl Dialer {
     /// Connects to the gateway over the first of its addresses and paths that answers, and opens the other paths.
     async fn dial(&self) -> Result<(Connection, Option<Arc<PathManager>>), LinkError> {
         let GatewayAddress { host, port } = &self.options.gateway;
-        let approach = self.options.paths.toward(host, *port).await?;
+        let approach = self.options.paths.toward(&self.options.names, host, *port).await?;
         approach.destinations.iter().flat_map(|found| &found.paths).for_each(self.options.destined);
         let dialer = hvq::Dialer::new(self.endpoint.clone(), self.options.config.clone());
         let Dialed { connection, others } = dialer.dial_resolved(host, &approach.destinations).await?;

@@ -3,6 +3,7 @@
 use crate::setup::{Fixture, Knows, Origin, within};
 use hvq::{ClientConfig, ClientTls, Policy, TransportConfig, Verify};
 use hvq_gateway::proxy::{GatewayAddress, Link, LinkOptions, Proxy, ProxyOptions};
+use hvq_program::names::Names;
 use std::fs;
 use std::net::SocketAddr;
 use std::process::Output;
@@ -136,6 +137,7 @@ async fn requests_that_wait_for_a_gateway_that_is_not_there_share_one_attempt() 
     let link = Link::new(LinkOptions {
         gateway: GatewayAddress { host: "127.0.0.1".to_owned(), port: silent.local_addr().unwrap().port() },
         config: ClientConfig::new(tls, Arc::new(transport)),
+        names: Names::default(),
         paths: Vec::new().into(),
         token: None,
         destined: |_| {},

@@ -6,6 +6,7 @@ use hvq::scheduler::Scheduler;
 use hvq::{ClientConfig, ClientTls, Identity, LocalAddress, PathOptions, Policy, TransportConfig, Verify};
 use hvq_gateway::proxy::{GatewayAddress, Link, LinkOptions, Proxy, ProxyOptions, TlsIdentity};
 use hvq_gateway::{Config, Gateway, Overrides};
+use hvq_program::names::Names;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -87,6 +88,7 @@ impl Fixture {
         let link = Link::new(LinkOptions {
             gateway: GatewayAddress { host: "localhost".to_owned(), port: ports[0].port() },
             config: ClientConfig::new(tls, Arc::new(transport)),
+            names: Names::default(),
             paths: dead
                 .map(|dead| PathOptions::new("dead", local.clone()).to(dead))
                 .into_iter()

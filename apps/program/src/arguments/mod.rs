@@ -1,11 +1,13 @@
 //! Arguments that several commands share, for the command line.
 
+mod names;
 mod paths;
 mod privacy;
 mod results;
 mod transport;
 mod trust;
 
+pub use names::NameArguments;
 pub use paths::PathArguments;
 pub use results::{FigureArguments, ResultArguments};
 pub use transport::TransportArguments;

@@ -18,6 +18,7 @@ pub use sink::Sink;
 pub use statistics::Statistics;
 pub use target::Target;
 
+use crate::names::Names;
 use crate::path_choice::PathChoice;
 use hvq::ClientConfig;
 use hvq::tls::Replay;
@@ -29,6 +30,8 @@ use std::time::Duration;
 pub struct Settings {
     /// TLS and transport.
     pub config: ClientConfig,
+    /// The way from names to addresses.
+    pub names: Names,
     /// The paths.
     pub paths: PathChoice,
     /// Tells whether a request may go in 0-RTT, in which others can have it delivered again (RFC 8470).

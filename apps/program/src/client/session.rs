@@ -44,7 +44,7 @@ impl Session {
         if let Some(sessions) = &settings.sessions {
             restore_knowledge(&endpoint, sessions);
         }
-        let approach = target.approach(&settings.paths).await?;
+        let approach = target.approach(&settings.names, &settings.paths).await?;
         for Destination { address, paths } in &approach.destinations {
             console.detail(|| format!("* connecting to {address} as {}", target.host));
             paths.iter().for_each(|path| console.detail(|| format!("* {}", destination(path))));

@@ -1,6 +1,7 @@
 //! A URL and the addresses that it stands for.
 
 use crate::failure::{Exit, Failure, OrFail};
+use crate::names::Names;
 use crate::path_choice::{Approach, ApproachError, PathChoice};
 use hvq::DestinationError;
 use std::net::SocketAddr;
@@ -47,9 +48,9 @@ impl Target {
         Ok(Self { url, host, port })
     }
 
-    /// Returns the ways of connections to the host over `paths`.
-    pub async fn approach(&self, paths: &PathChoice) -> Result<Approach, Failure> {
-        paths.toward(&self.host, self.port).await.map_err(unreachable)
+    /// Returns the ways of connections over `paths` to the host, whose addresses `names` finds.
+    pub async fn approach(&self, names: &Names, paths: &PathChoice) -> Result<Approach, Failure> {
+        paths.toward(names, &self.host, self.port).await.map_err(unreachable)
     }
 
     /// Returns the ways of connections to a host over `paths` that has `addresses`: its name is not resolved.

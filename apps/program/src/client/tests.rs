@@ -1,5 +1,6 @@
 use super::target::Target;
 use crate::failure::Exit;
+use crate::names::Names;
 use crate::path_choice::PathChoice;
 
 #[test]
@@ -67,6 +68,6 @@ fn headers_are_read_and_refused() {
 #[tokio::test]
 async fn addresses_need_no_name_server() {
     let target = Target::parse("https://[::1]:8443/").unwrap();
-    let found = target.approach(&PathChoice::default()).await.unwrap().destinations;
+    let found = target.approach(&Names::default(), &PathChoice::default()).await.unwrap().destinations;
     assert_eq!(found.iter().map(|found| found.address).collect::<Vec<_>>(), ["[::1]:8443".parse().unwrap()]);
 }

@@ -7,6 +7,7 @@ pub use approach::{Approach, ApproachError, Notice};
 pub use rules::RuleSource;
 
 use crate::failure::Failure;
+use crate::names::Names;
 use crate::output::Console;
 use hvq::links::Links;
 use hvq::path_manager::{PathManagerBuilder, Rules};
@@ -72,12 +73,12 @@ impl PathChoice {
         }
     }
 
-    /// The ways to `host`.
+    /// The ways to `host`, whose addresses `names` finds.
     ///
     /// # Errors
     /// See [`ApproachError`].
-    pub async fn toward(&self, host: &str, port: u16) -> Result<Approach, ApproachError> {
-        let destinations = Destination::resolve(host, port, self.named()).await?;
+    pub async fn toward(&self, names: &Names, host: &str, port: u16) -> Result<Approach, ApproachError> {
+        let destinations = names.destinations(host, port, self.named()).await?;
         self.among(destinations).await
     }
 
@@ -208,7 +209,11 @@ mod tests {
     async fn without_a_permitted_link_it_is_said_of_each_why_not() {
         let source = RuleSource { given: vec!["any=never".parse().unwrap()], file: None };
         let choice = PathChoice::links(source).unwrap();
-        let error = choice.toward("127.0.0.1", 443).await.expect_err("all links are forbidden").to_string();
+        let error = choice
+            .toward(&Names::default(), "127.0.0.1", 443)
+            .await
+            .expect_err("all links are forbidden")
+            .to_string();
         assert!(error.contains("no network link can be used"), "{error}");
         assert!(error.contains("lo: the rule any=never forbids it"), "{error}");
     }
@@ -219,13 +224,16 @@ mod tests {
         std::fs::write(file.path(), "any=never\n").unwrap();
         let source = RuleSource { given: Vec::new(), file: Some(file.path().to_owned()) };
         let choice = PathChoice::links(source).unwrap();
-        assert!(choice.is_reloadable() && choice.toward("127.0.0.1", 443).await.is_err());
+        assert!(choice.is_reloadable() && choice.toward(&Names::default(), "127.0.0.1", 443).await.is_err());
         std::fs::write(file.path(), "any=use\n").unwrap();
         choice.reload().unwrap();
-        assert!(choice.clone().toward("127.0.0.1", 443).await.is_ok(), "a clone has the same rules");
+        assert!(
+            choice.clone().toward(&Names::default(), "127.0.0.1", 443).await.is_ok(),
+            "a clone has the same rules"
+        );
         std::fs::write(file.path(), "any=sometimes\n").unwrap();
         let error = choice.reload().unwrap_err();
         assert!(error.line().contains("line 1"), "{}", error.line());
-        assert!(choice.toward("127.0.0.1", 443).await.is_ok());
+        assert!(choice.toward(&Names::default(), "127.0.0.1", 443).await.is_ok());
     }
 }

@@ -15,6 +15,7 @@ use hvq_emulation::tun::namespace::Namespace;
 use hvq_program::client::Target;
 use hvq_program::control::ControlSocket;
 use hvq_program::failure::{Exit, Failure, OrFail};
+use hvq_program::names::Names;
 use hvq_program::output::{Console, ResultFormat, print};
 use hvq_program::path_choice::PathChoice;
 use hvq_program::tls::{self, Resumption, Secrecy};
@@ -185,6 +186,7 @@ fn tunnel(client: &ClientSettings, facts: &Facts) -> Result<Tunnel, Failure> {
     Ok(Tunnel {
         target: Target::parse(&client.server)?,
         config: ClientConfig::new(tls, Arc::new(transport)),
+        names: Names::default(),
         paths: client.paths.clone(),
         token: client.token.as_ref().map(|token| token.0.clone()),
         lane: client.lane,

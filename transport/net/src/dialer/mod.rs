@@ -3,6 +3,8 @@
 mod resolution;
 
 pub(crate) use resolution::resolve;
+#[cfg(feature = "dns")]
+pub(crate) use resolution::{MOST_ADDRESSES, RESOLUTION_DELAY, interleaved};
 
 use crate::tls::Replay;
 use crate::{
@@ -21,6 +23,8 @@ const MOST_ATTEMPTS: usize = 16;
 /// - Attempts follow each other after 250 ms, or three round trips where those of a path are known, until one is complete.
 ///   They take turns between address families, and between the local paths if some were named: neither one that is dead costs
 ///   more than one such delay.
+/// - HTTPS records, which say where a host offers HTTP/3, are looked up by `Destination::resolve_https` (feature `dns`), whose
+///   result [`dial_resolved`](Self::dial_resolved) takes.
 /// - Sessions, address tokens and 0-RTT are those of the [`ClientConfig`] and of the endpoint; only the first attempt takes a
 ///   ticket.
 ///

@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// The time for which the answer for one IP version waits for the other (RFC 8305 §3, §8).
-const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
+pub(crate) const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 /// Addresses of one host that are tried at most.
-const MOST: usize = 16;
+pub(crate) const MOST_ADDRESSES: usize = 16;
 
 /// An IP version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,11 +90,11 @@ async fn second(
 }
 
 /// One of each in turn, each once (RFC 8305 §4).
-fn interleaved(six: &[SocketAddr], four: &[SocketAddr]) -> Vec<SocketAddr> {
+pub(crate) fn interleaved(six: &[SocketAddr], four: &[SocketAddr]) -> Vec<SocketAddr> {
     let mut all: Vec<SocketAddr> = Vec::new();
     for turn in 0..six.len().max(four.len()) {
         for address in [six.get(turn), four.get(turn)].into_iter().flatten() {
-            if !all.contains(address) && all.len() < MOST {
+            if !all.contains(address) && all.len() < MOST_ADDRESSES {
                 all.push(*address);
             }
         }
@@ -157,7 +157,7 @@ mod tests {
     fn of_many_addresses_the_first_of_either_version_are_tried() {
         let six: Vec<SocketAddr> = (0..99).map(|host| ([0x2001, 0, 0, 0, 0, 0, 0, host], 1).into()).collect();
         let all = interleaved(&six, &addresses(&["192.0.2.1:1", "192.0.2.1:1"]));
-        assert_eq!((all.len(), all[1]), (MOST, addresses(&["192.0.2.1:1"])[0]));
+        assert_eq!((all.len(), all[1]), (MOST_ADDRESSES, addresses(&["192.0.2.1:1"])[0]));
         assert!(all[2..].iter().all(SocketAddr::is_ipv6));
     }
 }

@@ -6,6 +6,7 @@ use crate::output::Console;
 use crate::tls::{self, Resumption};
 use clap::Args;
 use hvq::ClientConfig;
+use hvq_program::arguments::NameArguments;
 use hvq_program::arguments::PathArguments;
 use hvq_program::arguments::TransportArguments;
 use hvq_program::arguments::TrustArguments;
@@ -27,6 +28,8 @@ pub(super) struct ConnectArguments {
     trust: TrustArguments,
     #[command(flatten)]
     tokens: TokenArguments,
+    #[command(flatten)]
+    names: NameArguments,
     #[command(flatten)]
     paths: PathArguments,
     /// Without a command: send packets to these networks through the tunnel; may be repeated
@@ -73,6 +76,7 @@ pub(super) fn run(arguments: &ConnectArguments, console: Console) -> Result<Exit
     let tunnel = Tunnel {
         target,
         config: ClientConfig::new(tls, Arc::new(transport)),
+        names: arguments.names.names()?,
         paths,
         token,
         lane: super::lane(arguments.no_tcp_lane),
