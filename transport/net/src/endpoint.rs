@@ -5,7 +5,7 @@ use crate::driver::Driver;
 use crate::incoming::Incoming;
 use crate::race;
 use crate::runtime;
-use crate::runtime::{AsyncUdpSocket, Runtime};
+use crate::runtime::{AsyncUdpSocket, RemoveSocketError, Runtime};
 use crate::shared::{IoStats, Shared};
 use crate::sockets::{Sockets, Source};
 use crate::workers::Neighbours;
@@ -259,8 +259,8 @@ impl Endpoint {
         .await
     }
 
-    /// Adds a socket of the kernel that the program bound, which stays as long as the endpoint: for one that is bound, marked or
-    /// inherited in ways of its own.
+    /// Adds a socket of the kernel that the program bound, which stays as long as the endpoint, or until it is [removed](Self::remove_socket): for
+    /// one that is bound, marked or inherited in ways of its own.
     ///
     /// # Errors
     /// The system refuses what the socket is set up with.
@@ -271,8 +271,8 @@ impl Endpoint {
         Ok(local)
     }
 
-    /// Adds a socket of the program, which stays as long as the endpoint, and returns its address: paths that begin there leave
-    /// through it. See [`runtime`](crate::runtime) for what such sockets do not do.
+    /// Adds a socket of the program, which stays as long as the endpoint, or until it is [removed](Self::remove_socket), and returns
+    /// its address: paths that begin there leave through it. See [`runtime`](crate::runtime) for what such sockets do not do.
     ///
     /// # Errors
     /// The socket has no address, or the endpoint has another one with the same.
@@ -281,6 +281,21 @@ impl Endpoint {
         let local = state.sockets.adopt_abstract(socket)?;
         state.wake_driver();
         Ok(local)
+    }
+
+    /// Takes away a socket, by the address that it is bound to: one that the program added, or that the endpoint bound. Nothing is
+    /// sent or received through it any more; it is closed once the driver had its turn ([`beat`](Self::beat) waits for that),
+    /// and its address may be added again.
+    ///
+    /// The paths that begin there are given up (PATH_ABANDON with PATH_UNSTABLE_OR_POOR, RFC 10069 §3.4) on each connection that has
+    /// another path which works, and on others as soon as one works. Until then such a path is like one whose interface vanished:
+    /// silent, and alive again if the socket comes back or [`Connection::rebind_path`] moves it.
+    ///
+    /// # Errors
+    /// No socket is bound to the address, it is the endpoint's last one, or workers share it ([`RemoveSocketError`]).
+    pub fn remove_socket(&self, local: SocketAddr) -> Result<(), RemoveSocketError> {
+        let now = self.presence.shared.now();
+        self.presence.shared.lock().remove_socket(local, now)
     }
 
     /// Replaces what new connections of peers are made from; `None` accepts no more. Existing connections go on.

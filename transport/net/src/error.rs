@@ -3,6 +3,7 @@
 use crate::{LocalAddress, PathId};
 use hvq_transport::datagram::DatagramError;
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 pub use hvq_transport::connection::PathCommandError;
@@ -140,6 +141,22 @@ pub enum MigratePathError {
     ConnectionLost(#[from] ConnectionError),
 }
 
+/// The reason for which a socket was not removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RemoveSocketError {
+    /// No socket is bound to this address.
+    #[error("the endpoint has no socket at {0}")]
+    Unknown(SocketAddr),
+    /// An endpoint without a socket would hear nothing any more: add another one before, or close it.
+    #[error(
+        "the socket at {0} is the last one of the endpoint: add another one before, or close the endpoint"
+    )]
+    Last(SocketAddr),
+    /// Workers share the address, and the kernel shares out what comes there by the places of their sockets.
+    #[error("workers share the address of the socket at {0}")]
+    Shared(SocketAddr),
+}
+
 /// The kind of an [`io::Error`] that stands for the end of a connection.
 fn kind_of(error: &ConnectionError) -> io::ErrorKind {
     match error {
@@ -228,6 +245,17 @@ impl From<MigratePathError> for io::Error {
             MigratePathError::Bind { source, .. } => source.kind(),
             MigratePathError::Unreachable(_) => io::ErrorKind::HostUnreachable,
             MigratePathError::ConnectionLost(lost) => kind_of(lost),
+        };
+        Self::new(kind, error)
+    }
+}
+
+impl From<RemoveSocketError> for io::Error {
+    fn from(error: RemoveSocketError) -> Self {
+        let kind = match &error {
+            RemoveSocketError::Unknown(_) => io::ErrorKind::AddrNotAvailable,
+            RemoveSocketError::Last(_) => io::ErrorKind::InvalidInput,
+            RemoveSocketError::Shared(_) => io::ErrorKind::Unsupported,
         };
         Self::new(kind, error)
     }

@@ -14,6 +14,8 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
+/// The code of PATH_ABANDON for a path whose link or socket is gone: PATH_UNSTABLE_OR_POOR (RFC 10069 §4.2.1).
+pub(crate) const GONE: u64 = 0x3e76;
 /// The time for which [`Connection::open_path`] and [`Connection::migrate_path`] wait for the peer to permit it.
 const PERMISSION_PATIENCE: Duration = Duration::from_secs(3);
 /// The longest time for which they wait for the validation, which the transport ends itself.

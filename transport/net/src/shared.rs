@@ -1,16 +1,20 @@
 //! The state that handles and the driver share, behind one lock.
 
+use crate::error::RemoveSocketError;
 use crate::handle_state::{HandleState, Phase, Usage, Wakers};
+use crate::paths::GONE;
 use crate::runtime;
 use crate::runtime::Runtime;
 use crate::sockets::Sockets;
-use crate::{ConnectOptions, ConnectionError, Hints, PathId};
+use crate::{ConnectOptions, ConnectionError, Hints, PathEvent, PathId};
 use ahash::AHashMap;
 use hvq_transport::connection::{Connection, Event, FourTuple, Role, Transmit};
 use hvq_transport::endpoint::{Candidate, ConnectionHandle, Endpoint as Core, Output};
 use hvq_transport::hashing::shrink;
+use hvq_transport::scheduler::PathState;
 use hvq_transport::time::{Deadline, Instant};
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -365,6 +369,7 @@ impl State {
             self.on_incoming(handle, now);
         }
         let is_over = event == Event::Forgotten;
+        let works = matches!(event, Event::Path(PathEvent::Validated(_) | PathEvent::Answering(_)));
         if let Some(slot) = self.slots.get_mut(&handle) {
             if matches!(event, Event::Closed(_)) {
                 slot.candidates.on_lost(self.core.take_race_failures(handle));
@@ -376,6 +381,40 @@ impl State {
         }
         if is_over {
             self.on_forgotten(handle);
+        }
+        if works && self.sockets.has_removed() {
+            self.abandon_unserved(handle, now);
+        }
+    }
+
+    /// Takes away the socket that is bound to `local`, and gives up the paths that begin there.
+    pub(crate) fn remove_socket(&mut self, local: SocketAddr, now: Instant) -> Result<(), RemoveSocketError> {
+        self.sockets.remove(local)?;
+        let handles: Vec<_> = self.core.handles().collect();
+        for handle in handles {
+            self.abandon_unserved(handle, now);
+        }
+        self.wake_driver();
+        Ok(())
+    }
+
+    /// Gives up the paths of a connection that have no socket any more, once another one works, over which the peer learns it:
+    /// until then they are like paths whose interface vanished.
+    fn abandon_unserved(&mut self, handle: ConnectionHandle, now: Instant) {
+        if self.slots.get(&handle).is_some_and(|slot| slot.check_open().is_err()) {
+            return;
+        }
+        let Some(core) = self.core.connection(handle) else { return };
+        let paths = core.stats().paths;
+        let (served, unserved): (Vec<_>, Vec<_>) =
+            paths.into_iter().partition(|path| self.sockets.send_from(path.tuple.local));
+        if !served.iter().any(|path| matches!(path.state, PathState::Available | PathState::Backup)) {
+            return;
+        }
+        for path in unserved {
+            if let Err(error) = core.abandon_path(path.id, GONE, now) {
+                tracing::debug!(path = %path.id, %error, "a path without a socket is not given up");
+            }
         }
     }
 

@@ -109,6 +109,11 @@ impl Socket {
         }
     }
 
+    /// Returns true if others may share its address.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
     /// Returns true if what it sends may be fragmented on the way.
     pub(crate) fn may_fragment(&self) -> bool {
         self.io.may_fragment()

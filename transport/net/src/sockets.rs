@@ -1,6 +1,7 @@
 //! The sockets of an endpoint: bound at its start, or for as long as connections use them.
 
 use crate::LocalAddress;
+use crate::error::RemoveSocketError;
 use crate::path::LinkAddress;
 use crate::runtime::{AsyncUdpSocket, Runtime};
 use crate::socket::{Port, Socket};
@@ -43,12 +44,14 @@ pub(crate) struct Sockets {
     source: Source,
     version: u64,
     runtime: Arc<dyn Runtime>,
+    /// True once the program took one away: paths may be left without a socket since then.
+    has_removed: bool,
 }
 
 impl Sockets {
     /// None yet.
     pub(crate) fn new(source: Source, runtime: Arc<dyn Runtime>) -> Self {
-        Self { entries: Vec::new(), source, version: 0, runtime }
+        Self { entries: Vec::new(), source, version: 0, runtime, has_removed: false }
     }
 
     /// The runtime that watches them.
@@ -112,6 +115,33 @@ impl Sockets {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, reason));
         }
         Ok(self.add(socket, Holders::Endpoint).local())
+    }
+
+    /// Takes away what is bound to `local`.
+    pub(crate) fn remove(&mut self, local: SocketAddr) -> Result<(), RemoveSocketError> {
+        let is_it = |entry: &Entry| entry.socket.local() == local;
+        let found = self.entries.iter().find(|entry| is_it(entry));
+        let found = found.ok_or(RemoveSocketError::Unknown(local))?;
+        if found.socket.is_shared() {
+            return Err(RemoveSocketError::Shared(local));
+        }
+        if self.entries.iter().all(is_it) {
+            return Err(RemoveSocketError::Last(local));
+        }
+        self.entries.retain(|entry| !is_it(entry));
+        self.version += 1;
+        self.has_removed = true;
+        Ok(())
+    }
+
+    /// Returns true if [`Self::remove`] took one away.
+    pub(crate) fn has_removed(&self) -> bool {
+        self.has_removed
+    }
+
+    /// Returns true if datagrams from `local` leave through one of them.
+    pub(crate) fn send_from(&self, local: SocketAddr) -> bool {
+        self.all().any(|socket| socket.sends_from(local))
     }
 
     fn bind_lasting(

@@ -5,13 +5,13 @@
 mod common;
 
 use bytes::BytesMut;
-use common::{NAME, Pki, local, pattern, transport, within};
+use common::{NAME, Pair, Pki, local, pattern, transport, within};
 use hvq::balancing::SteeredBy;
-use hvq::runtime::{Arrivals, AsyncUdpSocket, Datagram, Outgoing};
-use hvq::{Connection, Endpoint, EndpointOptions, PathOptions};
+use hvq::runtime::{Arrivals, AsyncUdpSocket, Datagram, Outgoing, RemoveSocketError};
+use hvq::{Connection, Endpoint, EndpointOptions, PathId, PathOptions};
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -190,6 +190,45 @@ async fn an_address_is_taken_once_and_workers_take_sockets_of_the_kernel_alone()
     };
     let refused = Endpoint::workers(options, NonZeroU16::MIN, SteeredBy::Workers).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::Unsupported);
+}
+
+#[tokio::test]
+async fn a_socket_of_the_kernel_that_is_removed_is_closed_with_its_path() {
+    let pair = Pair::new().await;
+    let first = pair.near.path(PathId::ZERO).unwrap().stats.tuple.local;
+    let other = pair.client.add_socket(UdpSocket::bind("127.0.0.2:0").unwrap()).unwrap();
+    let second = within(pair.near.open_path(PathOptions::new("second", other))).await.unwrap();
+    assert_eq!(UdpSocket::bind(first).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    pair.client.remove_socket(first).unwrap();
+    within(pair.client.beat()).await;
+    assert!(UdpSocket::bind(first).is_ok(), "nobody has the port any more");
+    assert_eq!(pair.client.local_addrs(), [other]);
+    transfer(&pair.near, &pair.far, &pattern(300_000)).await;
+    let ids: Vec<_> = pair.near.paths().iter().map(|path| path.id).collect();
+    assert_eq!(ids, [second]);
+    assert_eq!(pair.client.remove_socket(other), Err(RemoveSocketError::Last(other)));
+    let refused = io::Error::from(pair.client.remove_socket(first).unwrap_err());
+    assert_eq!(refused.kind(), io::ErrorKind::AddrNotAvailable);
+}
+
+#[tokio::test]
+async fn a_socket_of_the_program_that_is_removed_is_dropped() {
+    let (network, pki) = (Arc::new(Network::default()), Pki::new());
+    let (near, far) = (network.bind("10.0.0.2:5000"), network.bind("10.0.0.2:6000"));
+    let client = endpoint(None, &[&near, &far]);
+    client.remove_socket(near.local).unwrap();
+    within(client.beat()).await;
+    assert_eq!((Arc::strong_count(&near), Arc::strong_count(&far)), (1, 2));
+    client.add_abstract_socket(near).unwrap();
+    let options = EndpointOptions {
+        server: Some(pki.server(transport())),
+        local: vec![local("127.0.0.1:0"), local("127.0.0.2:0")],
+        ..EndpointOptions::default()
+    };
+    if let Ok(workers) = Endpoint::workers(options, NonZeroU16::MIN, SteeredBy::Workers) {
+        let shared = workers[0].local_addrs()[0];
+        assert_eq!(workers[0].remove_socket(shared), Err(RemoveSocketError::Shared(shared)));
+    }
 }
 
 #[cfg(not(feature = "runtime-smol"))]

@@ -2,10 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use hvq::runtime::{Arrivals, Dscp, Ecn, Outgoing, Runtime};
+use hvq::runtime::{Arrivals, Dscp, Ecn, Outgoing, RemoveSocketError, Runtime};
 use hvq::{
     ClientConfig, ClientTls, Connection, ConnectionError, Endpoint, EndpointOptions, LocalAddress,
-    OpenPathError, PathOptions, PathState, Policy, ServerConfig, ServerTls, TransportConfig,
+    OpenPathError, PathEvent, PathEvents, PathId, PathOptions, PathState, Policy, ServerConfig, ServerTls,
+    TransportConfig,
 };
 use hvq_testing::{Clock, Host, Passage, SERVER_NAME, Simulation, Stalled, TraceEvent, identity, trust};
 use std::io;
@@ -144,6 +145,99 @@ fn a_path_that_dies_under_a_download_is_outlived_and_equal_seeds_give_equal_trac
         assert_eq!((again.0.len(), again.1), (trace.len(), took));
     }
     assert_ne!(one_of_two_dies(8).0, trace);
+}
+
+/// The address at which the first path of `connection` begins.
+fn beginning(connection: &Connection) -> SocketAddr {
+    connection.path(PathId::ZERO).unwrap().stats.tuple.local
+}
+
+/// The next path that is given up, with its code.
+async fn abandoned(events: &mut PathEvents) -> (PathId, u64) {
+    loop {
+        if let PathEvent::Abandoned { path, code } = events.recv().await.unwrap() {
+            return (path, code);
+        }
+    }
+}
+
+fn ids(connection: &Connection) -> Vec<PathId> {
+    connection.paths().iter().map(|path| path.id).collect()
+}
+
+impl Stage {
+    /// Adds a socket of the phone at `address` to the client.
+    fn add(&self, address: SocketAddr) -> SocketAddr {
+        let socket = self.phone.bind_udp_socket(address).unwrap().unwrap();
+        self.client.add_abstract_socket(socket).unwrap()
+    }
+}
+
+/// The code of PATH_ABANDON for a path without a socket: PATH_UNSTABLE_OR_POOR.
+const GONE: u64 = 0x3e76;
+
+#[test]
+fn a_socket_that_is_removed_under_an_upload_takes_its_path_along_and_may_come_back() {
+    let stage = Stage::new(5);
+    stage.simulation.record();
+    let result = stage.simulation.run(async {
+        let (near, far) = stage.connect(transport()).await;
+        let (wifi, mut told) = (beginning(&near), far.path_events());
+        let second = near.open_path(PathOptions::new("cellular", local(CELLULAR))).await.unwrap();
+        let (client, clock, removal) =
+            (stage.client.clone(), stage.clock(), stage.clock().now() + Duration::from_millis(150));
+        stage.simulation.spawn(async move {
+            clock.sleep(Duration::from_millis(150)).await;
+            client.remove_socket(wifi).unwrap();
+        });
+        transfer(&stage, &near, &far, 2_000_000).await;
+        assert_eq!(abandoned(&mut told).await, (PathId::ZERO, GONE));
+        assert_eq!((ids(&near), ids(&far)), (vec![second], vec![second]));
+        assert_eq!(stage.client.remove_socket(wifi), Err(RemoveSocketError::Unknown(wifi)));
+        let back = stage.clock().now();
+        assert!(removal < back);
+        assert_eq!(stage.add(wifi), wifi);
+        let third = near.open_path(PathOptions::new("wifi", wifi)).await.unwrap();
+        assert_eq!(near.path(third).unwrap().stats.tuple.local, wifi);
+        transfer(&stage, &near, &far, 1_000_000).await;
+        (wifi, removal, back)
+    });
+    let (wifi, removal, back) = result.unwrap();
+    let sent = |from: Duration, until: Duration| {
+        let of = |event: &&TraceEvent| event.from == wifi && event.passage == Passage::Sent;
+        let trace = stage.simulation.trace();
+        trace.iter().filter(of).filter(|event| (from..until).contains(&event.at)).count()
+    };
+    assert!(sent(Duration::ZERO, removal) > 100);
+    assert_eq!(sent(removal + Duration::from_nanos(1), back), 0);
+    assert!(sent(back, seconds(100)) > 100);
+}
+
+#[test]
+fn a_connection_whose_only_path_has_no_socket_waits_for_the_socket_or_for_another_path() {
+    let stage = Stage::new(6);
+    let result = stage.simulation.run(async {
+        let (near, far) = stage.connect(transport()).await;
+        let (wifi, mut told) = (beginning(&near), far.path_events());
+        assert_eq!(stage.client.remove_socket(wifi), Err(RemoveSocketError::Last(wifi)));
+        stage.add(SocketAddr::new(CELLULAR.parse().unwrap(), 0));
+        stage.client.remove_socket(wifi).unwrap();
+        stage.clock().sleep(seconds(1)).await;
+        assert_eq!(ids(&near), [PathId::ZERO], "there is no other one");
+        // It comes back, and so does the path.
+        assert_eq!(stage.add(wifi), wifi);
+        transfer(&stage, &near, &far, 100_000).await;
+        stage.client.remove_socket(wifi).unwrap();
+        let (opener, clock) = (near.clone(), stage.clock());
+        stage.simulation.spawn(async move {
+            clock.sleep(seconds(1)).await;
+            opener.open_path(PathOptions::new("cellular", local(CELLULAR))).await.unwrap();
+        });
+        transfer(&stage, &near, &far, 100_000).await;
+        assert_eq!(abandoned(&mut told).await, (PathId::ZERO, GONE));
+        assert_eq!((ids(&near), ids(&near).contains(&PathId::ZERO)), (ids(&far), false));
+    });
+    assert_eq!(result, Ok(()));
 }
 
 #[test]

@@ -14,13 +14,12 @@ use self::seats::{Seat, Seats};
 use super::assess::{Assessment, Settings, Way, Wishes, assess};
 use super::status::{LinkStatus, LinkUse, Reason};
 use crate::links::{Link, LinkState};
+use crate::paths::GONE;
 use crate::{PathId, PathOptions, PathState};
 use hvq_transport::time::Instant;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// The code of PATH_ABANDON for a path whose link is gone: PATH_UNSTABLE_OR_POOR (RFC 10069 §4.2.1).
-pub(crate) const GONE: u64 = 0x3e76;
 /// The code of PATH_ABANDON for a path that is not wanted any more.
 pub(crate) const UNWANTED: u64 = 0;
 

@@ -25,6 +25,7 @@ mod tokio_socket;
 #[cfg(feature = "runtime-tokio")]
 mod tokio_timer;
 
+pub use crate::error::RemoveSocketError;
 pub(crate) use buffers::Buffers;
 pub use hvq_transport::connection::{Datagram, Dscp, Ecn};
 pub use kernel::{KernelSocket, Readiness};
