@@ -1,6 +1,7 @@
 //! The remote ends of the paths to a host: an address of a path's own, or one that the host's name resolves to.
 
 use crate::dialer::resolve;
+use crate::runtime;
 use crate::{LocalAddress, PathOptions};
 use std::future::Future;
 use std::io;
@@ -47,13 +48,13 @@ impl Destination {
     /// are asked for at the same time, take turns, and are sixteen at most (RFC 8305 §3, §4).
     ///
     /// # Errors
-    /// See [`DestinationError`].
+    /// See [`DestinationError`]; also if a name is to be resolved outside of tokio's runtime and of smol.
     pub async fn resolve(
         host: &str,
         port: u16,
         paths: &[PathOptions],
     ) -> Result<Vec<Self>, DestinationError> {
-        Self::resolved(host, paths, resolve(host, port)).await
+        Self::resolved(host, paths, resolve(runtime::current, host, port)).await
     }
 
     /// The destinations at which `host` may offer HTTP/3 over `paths`, in the order in which to try them: as
@@ -73,7 +74,7 @@ impl Destination {
     }
 
     /// The destinations at the addresses that `resolving` finds, if those are needed.
-    async fn resolved(
+    pub(crate) async fn resolved(
         host: &str,
         paths: &[PathOptions],
         resolving: impl Future<Output = io::Result<Vec<SocketAddr>>>,

@@ -14,9 +14,7 @@
 
 mod address;
 mod connection;
-#[cfg(feature = "runtime-tokio")]
 mod destination;
-#[cfg(feature = "runtime-tokio")]
 mod dialer;
 #[cfg(feature = "dns")]
 pub mod dns;
@@ -27,11 +25,9 @@ mod error;
 mod futures_io;
 mod handle_state;
 mod incoming;
-#[cfg(feature = "runtime-tokio")]
 pub mod links;
 mod migration;
 mod options;
-#[cfg(feature = "runtime-tokio")]
 pub mod path_manager;
 mod paths;
 mod race;
@@ -48,9 +44,7 @@ mod workers;
 
 pub use address::LocalAddress;
 pub use connection::Connection;
-#[cfg(feature = "runtime-tokio")]
 pub use destination::{Destination, DestinationError};
-#[cfg(feature = "runtime-tokio")]
 pub use dialer::{DialAttempt, DialError, Dialed, Dialer};
 pub use endpoint::{Connecting, EarlyDataAccepted, Endpoint, EndpointOptions};
 pub use error::{
@@ -58,7 +52,6 @@ pub use error::{
     ReadToEndError, SendDatagramError, WriteError,
 };
 pub use options::{ChannelOptions, ConnectOptions, OptionsError, PathOptions};
-#[cfg(feature = "runtime-tokio")]
 pub use path_manager::PathManager;
 pub use paths::{PathEvents, PathInfo, PathState};
 pub use recv_stream::RecvStream;

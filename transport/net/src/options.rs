@@ -5,7 +5,6 @@ mod values;
 
 pub use values::parse_hints;
 use values::parse_values;
-#[cfg(feature = "runtime-tokio")]
 pub(crate) use values::split_dscp;
 
 use crate::path::LocalAddressError;

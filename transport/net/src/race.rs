@@ -42,7 +42,6 @@ impl Candidates {
         self.failures = failures;
     }
 
-    #[cfg(feature = "runtime-tokio")]
     /// All paths, and the reason for which the attempt over each failed before all had.
     pub(crate) fn attempts(&self) -> Vec<(PathOptions, Option<ConnectionError>)> {
         let reason = |tuple: &Option<FourTuple>| {
@@ -69,7 +68,6 @@ impl Candidates {
 }
 
 impl Connection {
-    #[cfg(feature = "runtime-tokio")]
     /// The attempts at the connection that were given, and the reasons for which single ones failed.
     pub(crate) fn begun_attempts(&self) -> Vec<(PathOptions, Option<ConnectionError>)> {
         self.reference().look(|_, slot| slot.candidates.attempts())

@@ -200,7 +200,6 @@ impl Sockets {
         }
     }
 
-    #[cfg(feature = "runtime-tokio")]
     /// `handle` uses the socket that is bound to `local` no more.
     pub(crate) fn release_from(&mut self, handle: ConnectionHandle, local: SocketAddr) {
         for entry in self.entries.iter_mut().filter(|entry| entry.socket.local() == local) {
@@ -211,7 +210,6 @@ impl Sockets {
         self.release_unused();
     }
 
-    #[cfg(feature = "runtime-tokio")]
     /// The interface of the socket that is bound to `local`.
     pub(crate) fn device_at(&self, local: SocketAddr) -> Option<&str> {
         self.all().find(|socket| socket.local() == local)?.device()

@@ -149,7 +149,8 @@ impl Dialer {
     /// # Errors
     /// See [`DialError`].
     pub async fn dial(&self, host: &str, port: u16, paths: &[PathOptions]) -> Result<Dialed, DialError> {
-        let destinations = Destination::resolve(host, port, paths).await?;
+        let runtime = || Ok(self.endpoint.shared().runtime().clone());
+        let destinations = Destination::resolved(host, paths, resolve(runtime, host, port)).await?;
         self.dial_resolved(host, &destinations).await
     }
 

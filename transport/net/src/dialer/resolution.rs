@@ -1,11 +1,13 @@
 //! The addresses of a name: IPv6 and IPv4 asked for at the same time, and in turn in the result (RFC 8305 §3, §4).
 
+use crate::runtime;
+use crate::runtime::Runtime;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::timeout;
 
 /// The time for which the answer for one IP version waits for the other (RFC 8305 §3, §8).
 pub(crate) const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
@@ -22,13 +24,21 @@ enum Family {
 /// The addresses of `host`, in the order in which to try them: an IPv6 address, if it has one, then one of each version in
 /// turn. At most sixteen.
 ///
+/// A name takes the `runtime` of the caller.
+///
 /// # Errors
 /// There is none.
-pub(crate) async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+pub(crate) async fn resolve(
+    runtime: impl FnOnce() -> io::Result<Arc<dyn Runtime>>,
+    host: &str,
+    port: u16,
+) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, port)]);
     }
-    gather(lookup(host, port, Family::Six), lookup(host, port, Family::Four)).await
+    let runtime = runtime()?;
+    let delay = runtime::sleep(&*runtime, RESOLUTION_DELAY);
+    gather(lookup(host, port, Family::Six), lookup(host, port, Family::Four), delay).await
 }
 
 /// Asks the system's resolver, which a thread waits for.
@@ -48,22 +58,23 @@ async fn lookup(host: &str, port: u16, family: Family) -> io::Result<Vec<SocketA
         let addresses = found.map(|info| info.map(|info| SocketAddr::new(info.sockaddr.ip(), port)));
         addresses.collect::<io::Result<Vec<_>>>()
     };
-    tokio::task::spawn_blocking(ask).await.map_err(io::Error::other)?
+    runtime::unblock(ask).await?
 }
 
-/// Waits for both answers, for the second one the resolution delay at most if the first is of use.
+/// Waits for both answers, for the second one until `delay` is over at most if the first is of use.
 async fn gather(
     six: impl Future<Output = io::Result<Vec<SocketAddr>>>,
     four: impl Future<Output = io::Result<Vec<SocketAddr>>>,
+    delay: impl Future<Output = ()>,
 ) -> io::Result<Vec<SocketAddr>> {
     let (mut six, mut four) = (pin!(six), pin!(four));
     let (six, four) = tokio::select! {
         six = &mut six => {
-            let four = second(&six, four).await;
+            let four = second(&six, four, delay).await;
             (six, four)
         }
         four = &mut four => {
-            let six = second(&four, six).await;
+            let six = second(&four, six, delay).await;
             (six, four)
         }
     };
@@ -80,10 +91,15 @@ async fn gather(
 async fn second(
     first: &io::Result<Vec<SocketAddr>>,
     other: impl Future<Output = io::Result<Vec<SocketAddr>>>,
+    delay: impl Future<Output = ()>,
 ) -> io::Result<Vec<SocketAddr>> {
     match first {
         Ok(addresses) if !addresses.is_empty() => {
-            timeout(RESOLUTION_DELAY, other).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+            tokio::select! {
+                biased;
+                answer = other => answer,
+                () = delay => Err(io::ErrorKind::TimedOut.into()),
+            }
         }
         _ => other.await,
     }
@@ -117,6 +133,14 @@ mod tests {
         answer
     }
 
+    /// Both answers, with the delay of tokio's clock, which runs in virtual time.
+    async fn answers(
+        six: impl Future<Output = io::Result<Vec<SocketAddr>>>,
+        four: impl Future<Output = io::Result<Vec<SocketAddr>>>,
+    ) -> io::Result<Vec<SocketAddr>> {
+        gather(six, four, async { sleep(RESOLUTION_DELAY).await }).await
+    }
+
     fn none() -> io::Result<Vec<SocketAddr>> {
         Err(io::ErrorKind::NotFound.into())
     }
@@ -135,22 +159,25 @@ mod tests {
             (5, Ok(Vec::new()), 900, alone, 900),
         ] {
             let begun = Instant::now();
-            let found = gather(after(six_after, six), after(four_after, four())).await.unwrap();
+            let found = answers(after(six_after, six), after(four_after, four())).await.unwrap();
             assert_eq!((found, begun.elapsed()), (expected, Duration::from_millis(took)));
         }
         let begun = Instant::now();
-        let found = gather(after(10, six()), after(100, four())).await.unwrap();
+        let found = answers(after(10, six()), after(100, four())).await.unwrap();
         assert_eq!((found.len(), begun.elapsed()), (3, Duration::from_millis(60)));
-        assert!(gather(after(1, none()), after(2, none())).await.is_err());
-        assert!(gather(after(1, Ok(Vec::new())), after(2, Ok(Vec::new()))).await.is_err());
+        assert!(answers(after(1, none()), after(2, none())).await.is_err());
+        assert!(answers(after(1, Ok(Vec::new())), after(2, Ok(Vec::new()))).await.is_err());
     }
 
     #[tokio::test]
     async fn an_address_is_itself_and_the_own_name_has_one() {
-        assert_eq!(resolve("2001:db8::1", 7).await.unwrap(), addresses(&["[2001:db8::1]:7"]));
-        let own = resolve("localhost", 7).await.unwrap();
+        assert_eq!(
+            resolve(runtime::current, "2001:db8::1", 7).await.unwrap(),
+            addresses(&["[2001:db8::1]:7"])
+        );
+        let own = resolve(runtime::current, "localhost", 7).await.unwrap();
         assert!(own.iter().all(|address| address.ip().is_loopback() && address.port() == 7), "{own:?}");
-        assert!(resolve("name.invalid", 7).await.is_err());
+        assert!(resolve(runtime::current, "name.invalid", 7).await.is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod service;
 
 use crate::dialer::{MOST_ADDRESSES, RESOLUTION_DELAY, interleaved, resolve};
+use crate::runtime;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
@@ -124,7 +125,7 @@ impl Resolver {
 
     async fn addresses(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         if !self.asks_for_addresses || host.parse::<IpAddr>().is_ok() {
-            return resolve(host, port).await;
+            return resolve(runtime::current, host, port).await;
         }
         let found = self.servers.lookup_ip(host).await.map_err(io::Error::other)?;
         let addresses = found.iter().map(|ip| SocketAddr::new(ip, port));

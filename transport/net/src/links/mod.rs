@@ -1,18 +1,20 @@
 //! Network links of this machine, and their changes: interfaces with their addresses and routes.
 //!
-//! On Linux the kernel tells of changes over netlink (rtnetlink(7)), which takes no privileges. Elsewhere, and where
-//! netlink is not permitted, the links are read again each second.
+//! On Linux the kernel tells of changes over netlink (rtnetlink(7)), which takes no privileges, but the reactor of tokio or of
+//! smol. Elsewhere, and where netlink is not permitted, the links are read again each second.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(feature = "runtime-tokio", feature = "runtime-smol")))]
 mod kind;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(feature = "runtime-tokio", feature = "runtime-smol")))]
 mod netlink;
 mod poll;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(feature = "runtime-tokio", feature = "runtime-smol")))]
 mod snapshot;
 #[cfg(test)]
 mod tests;
 
+use crate::runtime;
+use crate::runtime::{Runtime, Stop};
 use ipnet::IpNet;
 use std::fmt;
 use std::io;
@@ -21,7 +23,6 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 
 /// Links that a snapshot holds at most; those beyond are left out.
 pub(crate) const MOST_LINKS: usize = 256;
@@ -159,11 +160,13 @@ pub struct Links {
 
 /// Ends the task with the last watcher.
 #[derive(Debug)]
-struct Task(AbortHandle);
+struct Task(Option<Stop>);
 
 impl Drop for Task {
     fn drop(&mut self) {
-        self.0.abort();
+        if let Some(stop) = self.0.take() {
+            stop.stop();
+        }
     }
 }
 
@@ -171,39 +174,50 @@ impl Links {
     /// Begins to watch, and reads the links.
     ///
     /// # Errors
-    /// The system does not tell what links there are.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
+    /// The system does not tell what links there are, or this is called outside of tokio's runtime and of smol.
     pub async fn watch() -> io::Result<Self> {
-        #[cfg(target_os = "linux")]
-        match netlink::Monitor::new().await {
-            Ok((monitor, first)) => return Ok(Self::run(first, |sender| monitor.follow(sender))),
+        Self::watch_on(runtime::current()?).await
+    }
+
+    /// Begins to watch on `runtime`, and reads the links.
+    ///
+    /// # Errors
+    /// The system does not tell what links there are.
+    pub async fn watch_on(runtime: Arc<dyn Runtime>) -> io::Result<Self> {
+        #[cfg(all(target_os = "linux", any(feature = "runtime-tokio", feature = "runtime-smol")))]
+        match netlink::Monitor::new(runtime.clone()).await {
+            Ok((monitor, first)) => return Ok(Self::run(&*runtime, first, |sender| monitor.follow(sender))),
             Err(error) => tracing::debug!(%error, "netlink is not permitted: links are read each second"),
         }
-        Self::poll(POLL).await
+        Self::poll_on(runtime, POLL).await
     }
 
     /// Reads the links each `period`, as [`watch`](Self::watch) does where no system tells of changes. Routes other than
     /// default ones are not read.
     ///
     /// # Errors
-    /// The system does not tell what links there are.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
+    /// The system does not tell what links there are, or this is called outside of tokio's runtime and of smol.
     pub async fn poll(period: Duration) -> io::Result<Self> {
-        let first = poll::read().await?;
-        Ok(Self::run(first, |sender| poll::follow(period, sender)))
+        Self::poll_on(runtime::current()?, period).await
     }
 
-    fn run<F>(first: Vec<Link>, follow: impl FnOnce(watch::Sender<Arc<[Link]>>) -> F) -> Self
+    async fn poll_on(runtime: Arc<dyn Runtime>, period: Duration) -> io::Result<Self> {
+        let first = poll::read().await?;
+        let clock = runtime.clone();
+        Ok(Self::run(&*runtime, first, |sender| poll::follow(clock, period, sender)))
+    }
+
+    fn run<F>(
+        runtime: &dyn Runtime,
+        first: Vec<Link>,
+        follow: impl FnOnce(watch::Sender<Arc<[Link]>>) -> F,
+    ) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let (sender, current) = watch::channel(first.into());
-        let task = tokio::spawn(follow(sender));
-        Self { current, _task: Arc::new(Task(task.abort_handle())) }
+        let task = runtime::spawn(runtime, follow(sender));
+        Self { current, _task: Arc::new(Task(Some(task))) }
     }
 
     /// The links as they are known now, by index.

@@ -3,8 +3,13 @@
 //! Messages say that something changed; the links are then read anew, so that nothing depends on a message that the
 //! kernel had no room for.
 
+mod watched;
+
+use self::watched::Watched;
 use super::snapshot::Snapshot;
 use super::{Link, publish};
+use crate::runtime;
+use crate::runtime::Runtime;
 use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
@@ -20,10 +25,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
 
 /// The multicast groups of links, addresses and routes.
 const GROUPS: u32 = (libc::RTMGRP_LINK
@@ -47,8 +49,9 @@ const ATTEMPTS: u32 = 5;
 /// A subscription to changes, and a connection for questions.
 #[derive(Debug)]
 pub(super) struct Monitor {
-    changes: AsyncFd<OwnedFd>,
-    questions: AsyncFd<OwnedFd>,
+    runtime: Arc<dyn Runtime>,
+    changes: Watched,
+    questions: Watched,
     sequence: u32,
 }
 
@@ -57,9 +60,9 @@ impl Monitor {
     ///
     /// # Errors
     /// The system does not permit it.
-    pub(super) async fn new() -> io::Result<(Self, Vec<Link>)> {
+    pub(super) async fn new(runtime: Arc<dyn Runtime>) -> io::Result<(Self, Vec<Link>)> {
         let (changes, questions) = (open(GROUPS)?, open(0)?);
-        let mut monitor = Self { changes, questions, sequence: 0 };
+        let mut monitor = Self { runtime, changes, questions, sequence: 0 };
         let mut last = monitor.read().await;
         for _ in 1..ATTEMPTS {
             if last.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
@@ -73,27 +76,32 @@ impl Monitor {
     pub(super) async fn follow(mut self, sender: watch::Sender<Arc<[Link]>>) {
         loop {
             let told = self.wait().await;
-            sleep(DEBOUNCE).await;
+            self.sleep(DEBOUNCE).await;
             self.drain();
-            let begun = Instant::now();
+            let begun = self.runtime.now();
             let read = if told.is_ok() { self.read().await } else { self.reopen().await };
             match read {
                 Ok(links) => publish(&sender, links),
                 Err(error) => {
                     tracing::debug!(%error, "the links cannot be read");
-                    sleep(AGAIN).await;
+                    self.sleep(AGAIN).await;
                     // Nobody tells again.
                     let again = self.read().await;
                     again.map(|links| publish(&sender, links)).unwrap_or_default();
                 }
             }
-            sleep(begun.elapsed() * (SHARE - 1)).await;
+            let took = self.runtime.now().saturating_duration_since(begun);
+            self.sleep(took * (SHARE - 1)).await;
         }
+    }
+
+    async fn sleep(&self, pause: Duration) {
+        runtime::sleep(&*self.runtime, pause).await;
     }
 
     /// Waits for a change, or for the news that the kernel had no room for one.
     async fn wait(&self) -> io::Result<()> {
-        let received = receive(&self.changes).await;
+        let received = self.changes.receive().await;
         match received {
             Err(error) if error.raw_os_error() != Some(Errno::NOBUFS.raw_os_error()) => Err(error),
             _ => Ok(()),
@@ -109,19 +117,20 @@ impl Monitor {
 
     /// Subscribes anew after an error that is none of memory.
     async fn reopen(&mut self) -> io::Result<Vec<Link>> {
-        sleep(AGAIN).await;
+        self.sleep(AGAIN).await;
         (self.changes, self.questions) = (open(GROUPS)?, open(0)?);
         self.read().await
     }
 
     async fn read(&mut self) -> io::Result<Vec<Link>> {
-        let read = timeout(PATIENCE, self.snapshot()).await;
-        if read.as_ref().is_ok_and(Result::is_ok) {
-            return read.map_err(io::Error::from)?.map(Snapshot::into_links);
+        let runtime = self.runtime.clone();
+        let read = runtime::within(&*runtime, PATIENCE, self.snapshot()).await;
+        let read = read.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()));
+        if read.is_err() {
+            // Rests of an answer must not be taken for the next one.
+            self.questions = open(0)?;
         }
-        // Rests of an answer must not be taken for the next one.
-        self.questions = open(0)?;
-        read.map_err(io::Error::from)?.map(Snapshot::into_links)
+        read.map(Snapshot::into_links)
     }
 
     async fn snapshot(&mut self) -> io::Result<Snapshot> {
@@ -147,7 +156,7 @@ impl Monitor {
         message.serialize(&mut bytes);
         send(self.questions.get_ref().as_raw_fd(), &bytes, MsgFlags::empty())?;
         loop {
-            let datagram = receive(&self.questions).await?;
+            let datagram = self.questions.receive().await?;
             if self.take(&datagram, snapshot)? == Answer::Complete {
                 return Ok(());
             }
@@ -196,23 +205,11 @@ enum Answer {
 }
 
 /// A socket that hears of `groups`.
-#[expect(
-    deprecated,
-    reason = "its successor is unsafe: it trusts the descriptor, which an OwnedFd is true to"
-)]
-fn open(groups: u32) -> io::Result<AsyncFd<OwnedFd>> {
+fn open(groups: u32) -> io::Result<Watched> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkRoute)?;
     bind(socket.as_raw_fd(), &NetlinkAddr::new(0, groups))?;
-    AsyncFd::with_interest(socket, Interest::READABLE)
-}
-
-/// The next datagram of the kernel.
-async fn receive(socket: &AsyncFd<OwnedFd>) -> io::Result<Vec<u8>> {
-    let mut buffer = vec![0; LARGEST];
-    let length = socket.async_io(Interest::READABLE, |socket| hear(socket, &mut buffer)).await?;
-    buffer.truncate(length);
-    Ok(buffer)
+    Watched::new(socket)
 }
 
 /// Takes a datagram that is there.

@@ -1,6 +1,8 @@
 //! Links read again and again, by a library that knows the other systems.
 
 use super::{Link, LinkKind, LinkRoute, LinkState, bounded, is_routable, publish};
+use crate::runtime;
+use crate::runtime::Runtime;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use netdev::interface::state::OperState;
 use netdev::interface::types::InterfaceType;
@@ -11,9 +13,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// Publishes the links each time that they are found changed, for ever.
-pub(super) async fn follow(period: Duration, sender: watch::Sender<Arc<[Link]>>) {
+pub(super) async fn follow(runtime: Arc<dyn Runtime>, period: Duration, sender: watch::Sender<Arc<[Link]>>) {
     loop {
-        tokio::time::sleep(period).await;
+        runtime::sleep(&*runtime, period).await;
         match read().await {
             Ok(links) => publish(&sender, links),
             Err(error) => tracing::debug!(%error, "the links cannot be read"),
@@ -23,7 +25,7 @@ pub(super) async fn follow(period: Duration, sender: watch::Sender<Arc<[Link]>>)
 
 /// The links now. They are read on a thread that may block.
 pub(super) async fn read() -> io::Result<Vec<Link>> {
-    let interfaces = tokio::task::spawn_blocking(netdev::get_interfaces).await.map_err(io::Error::other)?;
+    let interfaces = runtime::unblock(netdev::get_interfaces).await?;
     if interfaces.is_empty() {
         return Err(io::Error::new(io::ErrorKind::NotFound, "the system names no network interfaces"));
     }

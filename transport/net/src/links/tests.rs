@@ -40,14 +40,31 @@ async fn those_who_watch_are_told_of_news_and_of_nothing_else() {
         routes: Vec::new(),
     };
     let (hand, mut told) = tokio::sync::mpsc::channel::<watch::Sender<Arc<[Link]>>>(1);
-    let mut links = Links::run(vec![link(LinkState::Up)], |sender| async move {
-        hand.send(sender).await.unwrap();
-    });
+    let mut links =
+        Links::run(&*runtime::current().unwrap(), vec![link(LinkState::Up)], |sender| async move {
+            hand.send(sender).await.unwrap();
+        });
     let sender = told.recv().await.unwrap();
     publish(&sender, vec![link(LinkState::Up)]);
     assert!(!links.current.has_changed().unwrap(), "the same again is no news");
     publish(&sender, vec![link(LinkState::NoCarrier)]);
     assert_eq!(links.changed().await[0].state, LinkState::NoCarrier);
+}
+
+#[tokio::test]
+async fn watching_ends_with_the_last_of_those_who_watch() {
+    let (hand, mut told) = tokio::sync::mpsc::channel::<watch::Sender<Arc<[Link]>>>(1);
+    let links = Links::run(&*runtime::current().unwrap(), Vec::new(), |sender| async move {
+        // Told, it works on for ever.
+        hand.send(sender).await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    let (other, sender) = (links.clone(), told.recv().await.unwrap());
+    drop(links);
+    assert!(!sender.is_closed());
+    drop(other);
+    // Its task is gone, and what it held with it.
+    assert!(told.recv().await.is_none());
 }
 
 #[test]

@@ -11,6 +11,8 @@ use super::status::{PathManagerEvent, PathManagerStatus};
 use crate::connection::{Connection, Reference};
 use crate::links::{Link, Links};
 use crate::path::Status;
+use crate::runtime;
+use crate::runtime::Runtime;
 use crate::socket::route;
 use crate::{
     LocalAddress, MigratePathError, OpenPathError, PathEvent, PathEvents, PathId, PathInfo, PathOptions,
@@ -22,7 +24,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
-use tokio::time::sleep;
 
 /// Plans in a row, each for what came of the one before.
 const ROUNDS: usize = 4;
@@ -34,6 +35,7 @@ const BUSY: Duration = Duration::from_secs(1);
 /// The state of the task.
 pub(super) struct PathManagerTask {
     connection: Weak<Reference>,
+    runtime: Arc<dyn Runtime>,
     options: PathManagerBuilder,
     rules: watch::Receiver<Arc<Rules>>,
     links: Links,
@@ -63,6 +65,7 @@ impl PathManagerTask {
     ) -> Self {
         Self {
             connection: Arc::downgrade(connection.reference()),
+            runtime: connection.reference().shared().runtime().clone(),
             options,
             rules,
             links,
@@ -112,7 +115,7 @@ impl PathManagerTask {
             _ = self.links.changed() => Wake::Links,
             () = reload => Wake::Rules,
             event = self.paths.recv() => event.map_or(Wake::End, Wake::Path),
-            () = sleep(pause) => Wake::Time,
+            () = runtime::sleep(&*self.runtime, pause) => Wake::Time,
         }
     }
 

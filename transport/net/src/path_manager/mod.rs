@@ -17,6 +17,8 @@ pub use status::{LinkStatus, LinkUse, PathManagerEvent, PathManagerStatus, Reaso
 use self::assess::{Wanted, Wishes, assess};
 use self::driver::PathManagerTask;
 use crate::links::{Link, Links};
+use crate::runtime;
+use crate::runtime::Stop;
 use crate::{Connection, PathOptions};
 use hvq_transport::connection::Role;
 use std::io;
@@ -25,7 +27,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
-use tokio::task::AbortHandle;
 
 /// Events that a subscriber may be behind.
 const BACKLOG: usize = 64;
@@ -131,16 +132,14 @@ impl PathManagerBuilder {
     ///
     /// # Errors
     /// See [`PathManagerError`].
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
     pub async fn spawn(mut self, connection: &Connection) -> Result<PathManager, PathManagerError> {
         if connection.role() != Role::Client {
             return Err(PathManagerError::NotClient);
         }
+        let runtime = connection.reference().shared().runtime();
         let links = match self.links.take() {
             Some(links) => links,
-            None => Links::watch().await?,
+            None => Links::watch_on(runtime.clone()).await?,
         };
         if self.remotes.is_empty() {
             self.remotes.push(connection.remote_address());
@@ -151,8 +150,8 @@ impl PathManagerBuilder {
         let spending = self.spending.clone();
         let mut driver = PathManagerTask::new(connection, self, links, rules.subscribe());
         let pause = driver.step(connection, &publisher);
-        let task = tokio::spawn(driver.run(pause, publisher, events.clone()));
-        Ok(PathManager { rules, status, events: events.downgrade(), spending, task: task.abort_handle() })
+        let task = runtime::spawn(&**runtime, driver.run(pause, publisher, events.clone()));
+        Ok(PathManager { rules, status, events: events.downgrade(), spending, task })
     }
 
     fn wishes<'a>(&'a self, links: &'a [Link], rules: &'a Rules, remotes: &'a [SocketAddr]) -> Wishes<'a> {
@@ -181,7 +180,7 @@ pub struct PathManager {
     status: watch::Receiver<Arc<PathManagerStatus>>,
     events: broadcast::WeakSender<PathManagerEvent>,
     spending: Spending,
-    task: AbortHandle,
+    task: Stop,
 }
 
 impl PathManager {
@@ -228,7 +227,7 @@ impl PathManager {
 
     /// Ends the manager; paths stay as they are.
     pub fn stop(self) {
-        self.task.abort();
+        self.task.stop();
     }
 }
 

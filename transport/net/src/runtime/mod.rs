@@ -2,9 +2,9 @@
 //!
 //! A [`Runtime`] spawns an endpoint's driver, tells the time, wakes at deadlines and watches sockets of the kernel. Endpoints that are
 //! made within tokio run on it (feature `runtime-tokio`, on by default), others on smol (feature `runtime-smol`), and
-//! [`EndpointOptions::runtime`](crate::EndpointOptions::runtime) names another. [`Dialer`](crate::Dialer),
-//! [`Destination`](crate::Destination), [`links`](crate::links) and the [`path_manager`](crate::path_manager) need tokio, whichever
-//! runtime the endpoint has. All the rest needs no reactor but that of its endpoint's runtime.
+//! [`EndpointOptions::runtime`](crate::EndpointOptions::runtime) names another. A [`Dialer`](crate::Dialer) and a
+//! [`PathManager`](crate::PathManager) run on that of their endpoint. Names are looked up by threads. Linux tells of changes of
+//! [`links`](crate::links) through the reactor of tokio or of smol; with neither feature links are read each second.
 //!
 //! An [`AsyncUdpSocket`] sends and receives datagrams in place of a socket of the kernel: through a tunnel, a relay, a network in
 //! memory. Endpoints begin with those of [`EndpointOptions::sockets`](crate::EndpointOptions::sockets), and
@@ -37,13 +37,14 @@ pub use tokio_socket::TokioRuntime;
 
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 /// Everything that an endpoint asks of the runtime that it runs on.
 pub trait Runtime: fmt::Debug + Send + Sync + 'static {
@@ -104,6 +105,58 @@ pub(crate) fn current() -> io::Result<Arc<dyn Runtime>> {
     return Ok(Arc::new(SmolRuntime));
     #[cfg(not(feature = "runtime-smol"))]
     Err(io::Error::other("there is no tokio runtime here, and the options name no other one"))
+}
+
+/// Waits for so long, by the clock of `runtime`.
+pub(crate) async fn sleep(runtime: &dyn Runtime, pause: Duration) {
+    let (mut timer, deadline) = (runtime.new_timer(), runtime.now() + pause);
+    poll_fn(|context| timer.poll(deadline, context)).await;
+}
+
+/// Runs `work`, which may block: on a thread of tokio's within tokio, else on one of its own.
+///
+/// # Errors
+/// There is no thread, or `work` panicked.
+pub(crate) async fn unblock<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    #[cfg(feature = "runtime-tokio")]
+    if TokioRuntime::current().is_some() {
+        return tokio::task::spawn_blocking(work).await.map_err(io::Error::other);
+    }
+    let (answer, answered) = oneshot::channel();
+    // It is no error that nobody waits any more.
+    let run = move || drop(answer.send(work()));
+    std::thread::Builder::new().name("hvq-blocking".to_owned()).spawn(run)?;
+    answered.await.map_err(io::Error::other)
+}
+
+/// A way to end a task from outside. Dropping it leaves the task at work.
+#[derive(Debug)]
+pub(crate) struct Stop(oneshot::Sender<()>);
+
+impl Stop {
+    /// Ends the task, if it has not ended.
+    pub(crate) fn stop(self) {
+        // It is no error that it has.
+        let _has_ended = self.0.send(()).is_err();
+    }
+}
+
+/// Runs `task` on `runtime` until it is ready or stopped.
+pub(crate) fn spawn(runtime: &dyn Runtime, task: impl Future<Output = ()> + Send + 'static) -> Stop {
+    let (stop, stopped) = oneshot::channel();
+    let asked = async {
+        if stopped.await.is_err() {
+            pending::<()>().await;
+        }
+    };
+    runtime.spawn(Box::pin(async {
+        tokio::select! {
+            biased;
+            () = asked => {}
+            () = task => {}
+        }
+    }));
+    Stop(stop)
 }
 
 /// Waits for `future` for so long at most; `None` if that was not enough.
