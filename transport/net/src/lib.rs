@@ -51,7 +51,7 @@ pub use error::{
     ConnectError, ConnectionError, MigratePathError, OpenPathError, PathCommandError, ReadError,
     ReadToEndError, SendDatagramError, WriteError,
 };
-pub use options::{ChannelOptions, ConnectOptions, OptionsError, PathOptions};
+pub use options::{ChannelOptions, ConnectOptions, PathOptions};
 pub use path_manager::PathManager;
 pub use paths::{PathEvents, PathInfo, PathState};
 pub use recv_stream::RecvStream;
@@ -100,7 +100,7 @@ pub mod config {
 /// Properties of channels and paths.
 pub mod path {
     pub use crate::address::{LinkAddress, LocalAddressError};
-    pub use crate::options::parse_hints;
+    pub use crate::options::{OptionsError, parse_hints};
     pub use hvq_transport::scheduler::{Metering, PerMille, Sharing};
     pub use hvq_transport::wire::frame::Status;
 }

@@ -4,8 +4,9 @@ use crate::failure::{Exit, Failure};
 use crate::path_choice::{PathChoice, RuleSource};
 use crate::transport::check_names;
 use clap::Args;
+use hvq::PathOptions;
+use hvq::path::OptionsError;
 use hvq::path_manager::Rule;
-use hvq::{OptionsError, PathOptions};
 use std::path::PathBuf;
 use std::str::FromStr;
 
