@@ -59,8 +59,8 @@ chaos: prepare-chaos ## take interfaces away under a stream of requests in netwo
 	@cargo build -p hvq-cli
 	@scripts/chaos.sh "$(TARGET)/debug/hvq" $(or $(ARGS),--jobs 8 --write docs/results/chaos.md)
 
-failover: prepare-chaos ## fail one of two links in network namespaces a hundred times each way, hvq and its rivals, put the gaps into docs/results (5 hours; ARGS="--trials 4")
-	@echo "failover: building (a few minutes the first time), then about 5 hours"
+failover: prepare-chaos ## fail one of two links in network namespaces a hundred times each way, hvq and its rivals, put the gaps into docs/results (6 hours; ARGS="--trials 4")
+	@echo "failover: building (a few minutes the first time), then about 6 hours"
 	@scripts/failover.sh $(or $(ARGS),--write docs/results/failover.md --figure data/failover.svg)
 
 tunnel: prepare-tunnel ## measure a tunnel over two links beside kernel MPTCP and WireGuard in network namespaces, put tables and drawings into docs/results

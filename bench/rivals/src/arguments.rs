@@ -35,6 +35,10 @@ pub struct Arguments {
 pub enum Implementation {
     /// quinn, whose one path moves.
     Quinn,
+    /// quiche, whose one path moves.
+    Quiche,
+    /// noq, over both links.
+    Noq,
     /// Multipath TCP of the kernel with CUBIC.
     MptcpCubic,
     /// Multipath TCP of the kernel with BBR.

@@ -13,7 +13,9 @@ mod arguments;
 mod loads;
 mod mptcp;
 mod news;
+mod noq;
 mod quic_pair;
+mod quiche;
 mod quinn;
 mod record;
 mod tls;
@@ -55,6 +57,8 @@ async fn serve(arguments: &Arguments) -> Result<u64> {
     let serving = async {
         match arguments.implementation {
             Implementation::Quinn => quinn::serve(arguments, &sent).await,
+            Implementation::Quiche => quiche::serve(arguments, &sent).await,
+            Implementation::Noq => noq::serve(arguments, &sent).await,
             Implementation::MptcpCubic => mptcp::serve(arguments, "cubic", &sent).await,
             Implementation::MptcpBbr => mptcp::serve(arguments, "bbr", &sent).await,
         }
@@ -72,6 +76,8 @@ async fn play(arguments: &Arguments) -> Result<record::Record> {
     let playing = async {
         match arguments.implementation {
             Implementation::Quinn => quinn::play(arguments, &record).await,
+            Implementation::Quiche => quiche::play(arguments, &record).await,
+            Implementation::Noq => noq::play(arguments, &record).await,
             Implementation::MptcpCubic => mptcp::play(arguments, "cubic", &record).await,
             Implementation::MptcpBbr => mptcp::play(arguments, "bbr", &record).await,
         }

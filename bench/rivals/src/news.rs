@@ -3,7 +3,7 @@
 use hvq::links::{Link, LinkState};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 /// Bytes of the buffers of a socket.
 const BUFFER: usize = 4 << 20;
@@ -41,7 +41,19 @@ pub fn ways(links: &[Link], server: IpAddr) -> Vec<Way> {
 impl Way {
     /// A UDP socket with this address, on this interface alone.
     pub fn socket(&self) -> io::Result<UdpSocket> {
-        udp(SocketAddr::new(self.address, 0), Some(&self.link))
+        self.bound(self.address)
+    }
+
+    /// A UDP socket with any address of this interface, on it alone.
+    pub fn any(&self) -> io::Result<UdpSocket> {
+        self.bound(match self.address {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        })
+    }
+
+    fn bound(&self, address: IpAddr) -> io::Result<UdpSocket> {
+        udp(SocketAddr::new(address, 0), Some(&self.link))
     }
 }
 

@@ -126,3 +126,8 @@ quic_pair!(quinn, quinn, async |stream: &mut RecvStream, most: usize| {
     let chunk = stream.read_chunk(most, true).await?;
     anyhow::Ok(chunk.map(|chunk| chunk.bytes.len()))
 });
+
+quic_pair!(noq, noq, async |stream: &mut RecvStream, most: usize| {
+    let chunk = stream.read_chunk(most).await?;
+    anyhow::Ok(chunk.map(|chunk| chunk.len()))
+});

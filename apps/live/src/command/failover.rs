@@ -21,8 +21,8 @@ const NO_PROGRAM: &str = "--rivals names no program that could be measured (make
 /// Arguments of `hvq lab failover`.
 #[derive(Debug, Args)]
 pub struct FailoverArguments {
-    /// The clients: policies, migration for a connection without multipath, and with --rivals quinn, mptcp-cubic and
-    /// mptcp-bbr (by default hvc, min-rtt, redundant, dchannel, migration and all rivals that there are)
+    /// The clients: policies, migration for a connection without multipath, and with --rivals quinn, quiche, noq,
+    /// mptcp-cubic and mptcp-bbr (by default hvc, min-rtt, redundant, dchannel, migration and all rivals that there are)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     clients: Vec<Contender>,
     /// The program of other implementations (bench/rivals in the sources), which are then measured beside hvq
@@ -144,7 +144,11 @@ mod tests {
     fn rivals_need_a_program_and_tables_name_those_that_are_not_there() {
         let (alone, absent) = contenders(&[]).unwrap();
         assert_eq!(alone, Contender::usual());
-        assert!(absent.len() == 1 && absent[0].contains("quinn") && absent[0].contains("--rivals"));
+        assert!(
+            absent.len() == 1
+                && absent[0].contains("quinn, quiche, noq, mptcp")
+                && absent[0].contains("--rivals")
+        );
         let (named, absent) = contenders(&["--clients", "hvc,migration"]).unwrap();
         assert!(named.len() == 2 && absent.is_empty(), "nobody asked for others");
         for (words, says) in [

@@ -32,6 +32,10 @@ pub enum Form {
 pub enum Rival {
     /// quinn, whose one path moves.
     Quinn,
+    /// quiche, whose one path moves.
+    Quiche,
+    /// noq, over both links.
+    Noq,
     /// Multipath TCP of the kernel with CUBIC.
     MptcpCubic,
     /// Multipath TCP of the kernel with BBR.
@@ -40,12 +44,14 @@ pub enum Rival {
 
 impl Rival {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Quinn, Self::MptcpCubic, Self::MptcpBbr];
+    pub const ALL: [Self; 5] = [Self::Quinn, Self::Quiche, Self::Noq, Self::MptcpCubic, Self::MptcpBbr];
 
     /// The name that [`FromStr`] takes, and that the program of rivals knows.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Quinn => "quinn",
+            Self::Quiche => "quiche",
+            Self::Noq => "noq",
             Self::MptcpCubic => "mptcp-cubic",
             Self::MptcpBbr => "mptcp-bbr",
         }
