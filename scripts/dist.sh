@@ -6,7 +6,7 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-crates=(hvq-scheduler hvq-transport hvq-qlog hvq hvq-h3 hvq-quinn)
+mapfile -t crates < <(scripts/crates.py)
 target=${CARGO_TARGET_DIR:-target}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/hvq
 package=target/dist/package

@@ -11,8 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-CRATES = ["hvq-scheduler", "hvq-transport", "hvq-qlog", "hvq", "hvq-h3", "hvq-quinn"]
+from crates import ROOT, metadata, published
+
+CRATES = published()
 ZIG = "0.17.1"
 MARKS = ("<!-- platforms -->", "<!-- /platforms -->")
 MUSL = ["generic-musl", "any-linux-any"]
@@ -66,8 +67,7 @@ def check(target, zig_target, headers):
     if added.returncode:
         return "not tried: its standard library is not to be had"
     program = zig()
-    place = Path(run(["cargo", "metadata", "--no-deps", "--format-version", "1"]).stdout.rsplit('"target_directory":"', 1)[1].split('"')[0])
-    folder = place / "platforms"
+    folder = Path(metadata("--no-deps")["target_directory"]) / "platforms"
     folder.mkdir(parents=True, exist_ok=True)
     name = target.replace("-", "_")
     include = " ".join(f"-isystem {program.parent}/lib/libc/include/{header}" for header in headers)
