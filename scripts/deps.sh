@@ -5,7 +5,7 @@
 # otherwise one message names them all.
 set -euo pipefail
 
-minimum_rust=1.90
+minimum_rust=1.91
 list="$(dirname "${BASH_SOURCE[0]}")/tools.txt"
 missing=()
 
