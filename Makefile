@@ -16,7 +16,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help platforms dist wheel mutants prove memory admission fresh attacks chaos failover live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak tunnel lint fmt interop quinn moq runner aioquic bench rules supply-chain fuzz build clean prepare-%
+.PHONY: help platforms releases dist wheel mutants prove memory admission fresh attacks chaos failover live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak tunnel lint fmt interop quinn moq runner aioquic bench rules supply-chain fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -160,6 +160,9 @@ rules: prepare-rules ## check every quotation of a specification, count the rule
 
 platforms: prepare-platforms ## type-check the crates for Windows, macOS, Android, iOS and musl, put the table into docs/results
 	@scripts/platforms.py $(or $(ARGS),--write docs/results/platforms.md)
+
+releases: prepare-platforms ## compile the crates and the program with the oldest Rust that each permits, put the table into docs/results
+	@scripts/releases.py $(or $(ARGS),--write docs/results/platforms.md)
 
 supply-chain: prepare-rules ## check licences, sources, bans and advisories of all dependencies, list them (SBOM)
 	@scripts/supply-chain.sh "$(TARGET)/sbom"
