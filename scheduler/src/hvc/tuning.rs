@@ -49,6 +49,12 @@ pub(super) const FOREGROUND_PRESENT: Duration = Duration::from_secs(1);
 /// Data of this urgency is worth a copy with `hvc-duplicate` (RFC 9218 §4.1: 0 is the most urgent).
 pub(super) const CRITICAL: u8 = 0;
 
+// The first path.
+
+/// The delays of the bulk path within which a handshake on the scarce path has to bring its keys: five quarters. From one to one and
+/// a half made little difference. Chosen.
+pub(super) const FIRST_PATH_LEAD: (u64, u64) = (5, 4);
+
 // Silent paths.
 
 /// The round trips of the slowest path after which each has shown whether it answers: a probe timeout is about two with its

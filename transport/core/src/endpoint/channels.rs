@@ -36,7 +36,7 @@ impl Channels {
     pub(super) fn on_handshake(&mut self, local: SocketAddr, rate: Option<Bandwidth>, now: Instant) {
         self.busy.retain(|_, until| *until > now);
         let Some(rate) = rate else { return };
-        let took = rate.transmission_time(Flights::USUAL.sent + Flights::USUAL.received);
+        let took = rate.transmission_time(Flights::USUAL.total());
         let until = self.busy.entry(local).or_insert(now);
         *until = (*until).max(now) + took;
     }
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn handshakes_queue_one_after_another_on_the_channel_that_they_begin_on() {
-        // A handshake's 4250 bytes take 34 ms at 1 Mbit/s.
+        // A handshake's 8000 bytes take 64 ms at 1 Mbit/s.
         let rate = Some(Bandwidth::from_mbit(1));
         let mut channels = Channels::default();
         channels.on_handshake(address(1), rate, at(0));
@@ -120,7 +120,7 @@ mod tests {
             let way = NetworkPath { tuple: FourTuple { local: address(port), remote: address(9) }, hints };
             channels.view(PathId::ZERO, &way, &KeyedMap::default(), now).map(|view| view.backlog)
         };
-        for (now, expected) in [(17, [6_375, 4_250, 0]), (34, [4_250, 2_125, 0]), (68, [0, 0, 0])] {
+        for (now, expected) in [(17, [13_875, 8_000, 0]), (64, [8_000, 2_125, 0]), (128, [0, 0, 0])] {
             assert_eq!([1, 2, 3].map(|port| backlog(port, at(now))), expected.map(Some), "{now} ms");
         }
     }

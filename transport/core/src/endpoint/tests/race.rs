@@ -226,20 +226,20 @@ fn the_application_says_how_long_the_others_wait() {
 
 #[test]
 fn the_others_wait_for_three_of_the_round_trips_that_the_hints_promise() {
-    // A round trip of 60 ms, and 4250 bytes at 1 Mbit/s, which take 34 ms more.
+    // A round trip of 60 ms, and 5100 bytes at 1 Mbit/s, which take 40.8 ms more.
     let slow = Bandwidth::from_bits_per_second(1_000_000);
-    for (rate, delay) in [(None, 180), (Some(slow), 282)] {
+    for (rate, delay) in [(None, 180_000), (Some(slow), 302_400)] {
         let mut course = Course::dark(&[0]);
         course.candidates[0].way.hints = Hints { delay: Some(milliseconds(30)), rate, ..Hints::NONE };
         course.begin(RaceOptions::default());
         course.run_to(milliseconds(500));
-        assert_eq!(course.first(1), Some(milliseconds(delay)));
+        assert_eq!(course.first(1), Some(Duration::from_micros(delay)));
     }
 }
 
 #[test]
 fn the_others_wait_longer_where_handshakes_queue_on_the_first_path() {
-    // A round trip of 60 ms, and twice 34 ms of a handshake's bytes at 1 Mbit/s.
+    // A round trip of 60 ms, 40.8 ms of the bytes until there are keys, and 64 ms of another handshake, at 1 Mbit/s.
     let rate = Some(Bandwidth::from_bits_per_second(1_000_000));
     let mut course = Course::dark(&[0]);
     course.candidates[0].way.hints = Hints { delay: Some(milliseconds(30)), rate, ..Hints::NONE };
@@ -247,7 +247,7 @@ fn the_others_wait_longer_where_handshakes_queue_on_the_first_path() {
     course.network.client.channels.on_handshake(local, rate, course.start);
     course.begin(RaceOptions::default());
     course.run_to(milliseconds(500));
-    assert_eq!(course.first(1), Some(milliseconds(3 * 128)));
+    assert_eq!(course.first(1), Some(Duration::from_micros(3 * 164_800)));
 }
 
 #[test]
