@@ -159,8 +159,9 @@ settings! { TransportConfig:
     set_path_memory(path_memory: PathMemory);
 
     /// The number of full datagrams that the client sends to open a path, so that the server may answer with more than
-    /// three before the address is validated (RFC 9000 §8.1); none where the hinted rate makes one take more than a
-    /// millisecond. Default: 4.
+    /// three before the address is validated (RFC 9000 §8.1), and so that it shows what the path carries; none where the hinted
+    /// rate makes one take more than a millisecond, and none beside other connections of the endpoint, which together would fill
+    /// a slow link. Default: 4.
     set_opening_datagrams(opening_datagrams: u8);
 
     /// The maximum number of segments of one datagram batch (UDP generic segmentation offload), from 1 to 64. Default: 64.

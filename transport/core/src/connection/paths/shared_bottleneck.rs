@@ -73,10 +73,13 @@ impl SharedBottlenecks {
 
 impl Connection {
     /// Learns what is queued on channels that it shares with others of this endpoint.
+    ///
+    /// A connection that is not alone opens paths without padding.
     pub(crate) fn learn_competition(&mut self, accounts: &SharedBottlenecks, now: Instant) {
         let role = self.role;
         let account = if role == Role::Client { Account::Whole } else { Account::Part };
         for path in self.paths.open_mut() {
+            path.open_with(0);
             if path.rate_of_endpoint().is_some() {
                 let queued = accounts.queued(Channel::of(path, role), now);
                 path.learn_queue(queued, account, now);
