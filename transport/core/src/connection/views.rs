@@ -16,7 +16,7 @@ impl Sender<'_> {
         let paths = &self.paths;
         let mut views = SmallVec::new();
         for path in paths.open() {
-            if paths.remote_ids.current(path.id).is_none() {
+            if paths.remote_ids.current(path.id).is_none() || path.route.validation.is_put_off(now) {
                 continue;
             }
             let view = self.view(path, now);

@@ -15,6 +15,10 @@ const MAX_RESPONSES: usize = 8;
 /// An attempt fails after this many probe timeouts (RFC 9000 §8.2.4).
 #[cfg(test)]
 const PATIENCE: u32 = 3;
+/// The first challenge waits for the queue of other connections so long at most, in all, and at a time: a path that is to
+/// stand in for another is there soon, and what happens to the others is noticed.
+const MOST_WAIT: Duration = Duration::from_millis(500);
+const WAIT_AT_A_TIME: Duration = Duration::from_millis(50);
 /// The interval between challenges doubles this often at most.
 const MAX_BACKOFF: u32 = 6;
 
@@ -62,6 +66,8 @@ struct Attempt {
     patience: Duration,
     /// The property that it is to prove.
     purpose: Purpose,
+    /// The time by which the first challenge may still be put off.
+    may_wait: Duration,
     /// Data for the first challenge.
     first: ChallengeData,
 }
@@ -100,8 +106,25 @@ impl Validation {
             fails_at,
             patience,
             purpose,
+            may_wait: MOST_WAIT,
             first,
         });
+    }
+
+    /// Puts the first challenge off by `wait`, or by what is left of half a second if that is less; the attempt lasts as much
+    /// longer. Returns false if it is not put off: nothing is left, or something was sent.
+    pub fn put_off(&mut self, wait: Duration, now: Instant) -> bool {
+        let Some(attempt) = self.attempt.as_mut().filter(|attempt| attempt.sent == 0) else { return false };
+        let wait = wait.min(WAIT_AT_A_TIME).min(attempt.may_wait);
+        attempt.may_wait -= wait;
+        attempt.next_at = now + wait;
+        attempt.fails_at = attempt.fails_at + wait;
+        !wait.is_zero()
+    }
+
+    /// Returns true if the first challenge is put off at `now`.
+    pub fn is_put_off(&self, now: Instant) -> bool {
+        self.attempt.as_ref().is_some_and(|attempt| attempt.sent == 0 && now < attempt.next_at)
     }
 
     /// Takes the address as validated without a challenge: the handshake proved it, or another path did (RFC 9000

@@ -10,6 +10,7 @@ use crate::connection::send::packet_builder::{DatagramPurpose, PacketBuilder};
 use crate::connection::send::transmission_round::TransmissionRound;
 use crate::four_tuple::FourTuple;
 use crate::path::liveness::ProbesDue;
+use crate::path::path::Path;
 use crate::path::route::MINIMUM_DATAGRAM;
 use crate::recovery::ecn::Ecn;
 use crate::recovery::sent_packet::PacketClass;
@@ -45,9 +46,23 @@ impl Sender<'_> {
         }
     }
 
+    /// Puts off the first challenge of a path whose narrow channel this endpoint's other connections have filled: two datagrams of
+    /// padding each way would be in the way of their data, and of those that open a path, too. It waits beside a path that
+    /// answers alone.
+    fn waits_to_open(&mut self, id: PathId, now: Instant) -> bool {
+        let answers = |other: &Path| other.route.validation.is_validated() && !other.liveness.is_silent();
+        let is_needed = !self.paths.open().any(|other| other.id != id && answers(other));
+        let path = self.paths.get_mut(id).expect("the path is open");
+        let wait = path.opening_wait().filter(|_| self.role == Role::Client && !is_needed);
+        wait.is_some_and(|wait| path.route.validation.put_off(wait, now))
+    }
+
     /// One datagram with what path `id` owes for validation; false if it owes nothing or may not send.
     fn send_one_validation(&mut self, id: PathId, now: Instant) -> bool {
         if self.paths.remote_ids.current(id).is_none() {
+            return false;
+        }
+        if self.waits_to_open(id, now) {
             return false;
         }
         let answers_with_ping = self.role == Role::Client;

@@ -1,7 +1,9 @@
 //! Tests of the account that connections of one endpoint keep of each other's queue on a channel that they share.
 
 use super::network::{Network, transport};
-use crate::connection::{ChannelHint, TransportConfig};
+use crate::PathId;
+use crate::connection::{ChannelHint, FourTuple, Multipath, TransportConfig};
+use crate::endpoint::ConnectionHandle;
 use crate::stream::Direction;
 use hvq_scheduler::{Bandwidth, Content, Hints, Item, PathView, Placement, Scheduler, Sharing};
 use std::sync::{Arc, mpsc};
@@ -110,4 +112,72 @@ fn a_connection_that_is_alone_has_no_account() {
     connection.write(id, &[7; 2000]).unwrap();
     network.run_for(Duration::from_millis(1));
     assert!(shown.try_iter().all(|(_, others)| others.is_none()));
+}
+
+/// Connections over a wide channel, which may open paths over a narrow one.
+struct Crowd {
+    network: Network,
+    narrow: FourTuple,
+    handles: Vec<ConnectionHandle>,
+}
+
+impl Crowd {
+    fn of(connections: usize) -> Self {
+        let mut config = transport();
+        config.set_multipath(Multipath::UpTo(PathId(2)));
+        let mut network = Network::new(config.clone(), config);
+        let wide = network.link(RTT / 2);
+        let narrow = network.link(RTT / 2);
+        let (rate, shared) = (Some(Bandwidth::from_mbit(2)), Sharing::Endpoint);
+        let hints = Hints { rate, shared, ..Hints::NONE };
+        let hint = ChannelHint::new(narrow.local, hints);
+        Arc::get_mut(&mut network.client_config.transport).unwrap().channels.push(hint);
+        let handles = (0..connections).map(|_| network.connect(wide)).collect();
+        network.run_for(Duration::from_secs(1));
+        Self { network, narrow, handles }
+    }
+
+    /// Has every connection open a path over the narrow channel now: the milliseconds until each sends there.
+    fn open_all(&mut self) -> Vec<u128> {
+        let begun = self.network.now;
+        let open = |handle: &ConnectionHandle| {
+            (*handle, self.network.client(*handle).open_path(self.narrow, begun).unwrap())
+        };
+        let opened: Vec<_> = self.handles.iter().map(open).collect();
+        let mut times = vec![None; opened.len()];
+        while times.contains(&None) {
+            self.network.run_for(Duration::from_millis(1));
+            let after = self.network.now.since(begun);
+            assert!(after < Duration::from_secs(1), "{times:?}");
+            for (time, &(handle, path)) in times.iter_mut().zip(&opened) {
+                let sent = self.network.client(handle).path_stats(path).unwrap().counters.bytes_sent;
+                *time = time.or((sent > 0).then_some(after.as_millis()));
+            }
+        }
+        times.into_iter().flatten().collect()
+    }
+}
+
+#[test]
+fn those_that_open_paths_on_a_narrow_channel_wait_for_each_other() {
+    assert_eq!(Crowd::of(1).open_all(), [1]);
+    let mut times = Crowd::of(6).open_all();
+    times.sort_unstable();
+    // A challenge takes 4.8 ms at 2 Mbit/s, and a queue of 5 ms is negligible. Answers are in the queue, too.
+    let least = [0, 0, 4, 9, 14, 19];
+    assert!(times.iter().zip(least).all(|(time, least)| *time > least), "{times:?}");
+    assert!(times[1] == 1 && times[5] < 60, "{times:?}");
+}
+
+#[test]
+fn a_path_is_opened_at_once_beside_one_that_does_not_answer() {
+    let mut crowd = Crowd::of(6);
+    crowd.network.links[0].drop = Box::new(|_, _| true);
+    for handle in crowd.handles.clone() {
+        let connection = crowd.network.client(handle);
+        let id = connection.open(Direction::Bidirectional).unwrap();
+        connection.write(id, &[7]).unwrap();
+    }
+    crowd.network.run_for(Duration::from_secs(3));
+    assert_eq!(crowd.open_all(), [1; 6]);
 }

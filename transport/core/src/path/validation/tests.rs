@@ -29,6 +29,23 @@ fn an_answered_challenge_validates_the_address() {
     assert_eq!((validation.deadline(at(0)), validation.failed(at(10_000))), (None, false));
 }
 
+#[test]
+fn the_first_challenge_is_put_off_by_half_a_second_at_most_and_the_attempt_lasts_longer() {
+    let (mut validation, mut rng) = started();
+    let mut now = at(0);
+    let fails_at = validation.attempt.unwrap().fails_at;
+    while validation.put_off(Duration::from_secs(1), now) {
+        assert!(validation.is_put_off(now) && validation.next_challenge(now, &mut rng).is_none());
+        now = validation.deadline(now).unwrap().at;
+        assert!(!validation.is_put_off(now));
+    }
+    assert_eq!((now, validation.attempt.unwrap().fails_at), (at(0) + MOST_WAIT, fails_at + MOST_WAIT));
+    assert!(validation.next_challenge(now, &mut rng).is_some());
+    let (mut asked, mut rng) = started();
+    asked.next_challenge(at(0), &mut rng).unwrap();
+    assert!(!asked.put_off(Duration::from_millis(1), at(0)) && !asked.is_put_off(at(0)), "it was sent");
+}
+
 //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.3
 //= type=test
 //# However, the endpoint MUST initiate another path validation with an expanded datagram to verify that the
