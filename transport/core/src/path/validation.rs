@@ -118,7 +118,7 @@ impl Validation {
         let wait = wait.min(WAIT_AT_A_TIME).min(attempt.may_wait);
         attempt.may_wait -= wait;
         attempt.next_at = now + wait;
-        attempt.fails_at = attempt.fails_at + wait;
+        attempt.fails_at += wait;
         !wait.is_zero()
     }
 
