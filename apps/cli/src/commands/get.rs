@@ -17,6 +17,7 @@ use hvq_program::arguments::TrustArguments;
 use hvq_program::client::{
     self, ErrorStatus, RequestOptions, Session, Settings, Sink, Statistics, Target, fetch,
 };
+use hvq_program::names::Names;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,7 +122,7 @@ pub(crate) async fn run(arguments: Box<GetArguments>, console: Console) -> Resul
 
 impl GetArguments {
     /// The settings of a connection for requests with these options.
-    fn settings(&self, options: &RequestOptions, logs: &Logs) -> Result<Settings, Failure> {
+    fn settings(&self, options: &RequestOptions, logs: &Logs, names: &Names) -> Result<Settings, Failure> {
         let network = &self.network;
         let replay = if options.is_repeatable() { Replay::Accepted } else { Replay::Refused };
         // Requests that may do harm when they are repeated wait for the handshake (RFC 8470, RFC 9110 §9.2.1).
@@ -134,7 +135,7 @@ impl GetArguments {
         let transport = network.transport.config().set_handshake_timeout(network.connect_timeout).clone();
         Ok(Settings {
             config: ClientConfig::new(tls, Arc::new(logs.watch(transport))),
-            names: network.names.names()?,
+            names: names.clone(),
             paths: network.paths.choice()?,
             replay,
             migrate_after: network.migrate_after,
@@ -183,14 +184,14 @@ async fn fetch_all(arguments: &GetArguments, logs: &Logs, console: Console) -> R
     if arguments.sink.output.len() > targets.len() {
         return Err(Failure::new(Exit::Usage, "there are more --output than URLs"));
     }
-    let options = arguments.options().await?;
+    let (options, names) = (arguments.options().await?, arguments.network.names.names()?);
     let mut session: Option<Session> = None;
     let mut result = Ok(());
     for (index, target) in targets.iter().enumerate() {
         if let Some(other) = session.take_if(|open| !open.serves(target)) {
             other.close(console).await;
         }
-        let next = Next { arguments, options: &options, logs, target, index };
+        let next = Next { arguments, options: &options, logs, names: &names, target, index };
         if let Err(failure) = next.fetch(&mut session, console).await {
             // One URL that fails does not keep the next from being fetched.
             result = Err(if index + 1 == targets.len() {
@@ -212,6 +213,8 @@ struct Next<'a> {
     arguments: &'a GetArguments,
     options: &'a RequestOptions,
     logs: &'a Logs,
+    /// The way from names to addresses, which all connections share.
+    names: &'a Names,
     target: &'a Target,
     /// Its place among the URLs, counted from 0.
     index: usize,
@@ -222,7 +225,7 @@ impl Next<'_> {
     async fn fetch(&self, session: &mut Option<Session>, console: Console) -> Result<(), Failure> {
         let Self { arguments, options, target, .. } = *self;
         if session.is_none() {
-            let settings = arguments.settings(options, self.logs)?;
+            let settings = arguments.settings(options, self.logs, self.names)?;
             *session = Some(Session::open(target, &settings, console).await?);
         }
         let open = session.as_ref().expect("it was opened");

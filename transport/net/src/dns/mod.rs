@@ -128,9 +128,7 @@ impl Resolver {
             return resolve(runtime::current, host, port).await;
         }
         let found = self.servers.lookup_ip(host).await.map_err(io::Error::other)?;
-        let addresses = found.iter().map(|ip| SocketAddr::new(ip, port));
-        let (six, four): (Vec<_>, Vec<_>) = addresses.partition(SocketAddr::is_ipv6);
-        Ok(interleaved(&six, &four))
+        Ok(in_turn(found.iter(), port))
     }
 
     /// The addresses of the services that offer HTTP/3 for the host `name`; none if it says nothing.
@@ -187,9 +185,7 @@ impl Resolver {
         let port = service.port.unwrap_or(port);
         let target = service.target.to_ascii();
         let asked = self.addresses(target.trim_end_matches('.'), port);
-        let hints = service.hints.iter().map(|ip| SocketAddr::new(*ip, port));
-        let (six, four): (Vec<_>, Vec<_>) = hints.partition(SocketAddr::is_ipv6);
-        let hints = interleaved(&six, &four);
+        let hints = in_turn(service.hints.iter().copied(), port);
         if hints.is_empty() {
             return asked.await.unwrap_or_default();
         }
@@ -198,6 +194,13 @@ impl Resolver {
             _ => hints,
         }
     }
+}
+
+/// The addresses with `port`, one of each IP version in turn.
+fn in_turn(addresses: impl Iterator<Item = IpAddr>, port: u16) -> Vec<SocketAddr> {
+    let (six, four): (Vec<_>, Vec<_>) =
+        addresses.map(|ip| SocketAddr::new(ip, port)).partition(SocketAddr::is_ipv6);
+    interleaved(&six, &four)
 }
 
 fn log(name: &Name, error: &NetError) {
