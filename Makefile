@@ -21,10 +21,10 @@ FUZZ_FIRST ?= 1
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: prepare-demo ## load real pages over two emulated channels, compare schedulers, write a report
+demo: prepare-demo ## build hvq demo alone, load real pages over two emulated channels, compare schedulers, write a report
 	@echo "demo: building (a few minutes the first time)"
-	@cargo build --release -p hvq-cli
-	@"$(TARGET)/release/hvq" demo $(ARGS)
+	@cargo build --release -p hvq-live --no-default-features --bin hvq-demo
+	@"$(TARGET)/release/hvq-demo" $(ARGS)
 
 controllers: prepare-base ## compare congestion controllers over two unlike channels in virtual time, put the tables into docs/results
 	@echo "controllers: building (a few minutes the first time), then about 15 minutes of processor time"

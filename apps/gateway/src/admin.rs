@@ -3,7 +3,6 @@
 use crate::gateway::Shared;
 use crate::health::Broken;
 use crate::keys::TakeOver;
-use crate::quota::Shortage;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST};
 use http::uri::Authority;
@@ -11,6 +10,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hvq::Endpoint;
 use hvq::stats::SlotStats;
+use hvq_program::quota::Shortage;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;

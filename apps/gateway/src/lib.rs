@@ -1,7 +1,7 @@
 //! A gateway: it terminates multipath QUIC with HTTP/3, and hands requests on to origins over HTTP/1.1, HTTP/2 without TLS
 //! (h2c) or TLS, serves files itself, and lets those who show a token go through it to other hosts.
 //!
-//! [`proxy`] is the other end, on the user's machine; [`server`] serves content without the rest of a gateway.
+//! [`proxy`] is the other end, on the user's machine. `hvq_program::server` serves content without the rest of a gateway.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -58,7 +58,6 @@ pub mod configuration;
 #[cfg_attr(not(target_os = "linux"), path = "connect_ip_elsewhere.rs")]
 mod connect_ip;
 mod connection;
-pub mod content;
 pub mod destination_policy;
 mod fields;
 mod gateway;
@@ -68,9 +67,7 @@ mod listening;
 mod metrics;
 mod origin;
 pub mod proxy;
-pub mod quota;
 mod request;
-pub mod server;
 pub mod service;
 #[cfg_attr(not(target_os = "linux"), path = "service_manager_elsewhere.rs")]
 pub mod service_manager;

@@ -3,7 +3,6 @@
 use crate::connect_ip;
 use crate::connection::Peer;
 use crate::destination_policy::host_and_port;
-use crate::quota::Permit;
 use crate::request::{ActiveRequest, Receive, Reply};
 use crate::virtual_host::{ForwardProxy, VirtualHosts};
 use bytes::{Bytes, BytesMut};
@@ -11,6 +10,7 @@ use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
 use http::uri::Authority;
 use http::{HeaderMap, Response, StatusCode};
 use hvq_h3::Code;
+use hvq_program::quota::Permit;
 use std::future::poll_fn;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

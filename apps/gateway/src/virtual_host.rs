@@ -3,10 +3,10 @@
 use crate::clients::Clients;
 use crate::compression::Compression;
 use crate::configuration::{Config, HostConfig, Limits, OriginUrl, Pattern, Serves, Timeouts};
-use crate::content::Files;
 use crate::destination_policy::{Destination, DestinationPolicy};
 use crate::origin::{Anywhere, Filtered, Habits, Origin, OriginState, Origins};
 use hvq::tls::ServerNames;
+use hvq_program::content::Files;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -9,28 +9,28 @@
 //! and everything goes when this process does. Every try says how late the emulator was, and those of a machine that was
 //! too busy are marked. That is for Linux only; the [`demo`] has server, channels and client in one process.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "programs"))]
 pub mod chaos;
 pub mod command;
 pub mod demo;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "programs"))]
 pub mod error;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "programs"))]
 pub mod failover;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "programs"))]
 pub mod load;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "programs"))]
 pub mod nginx;
 pub mod objects;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "programs"))]
 pub mod observer;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "programs"))]
 pub mod programs;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "programs"))]
 pub mod report;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "programs"))]
 pub mod shell;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "programs"))]
 pub mod tools;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "programs"))]
 pub mod web;

@@ -1,9 +1,9 @@
 //! Objects of page descriptions, made up to their recorded size and sent after their recorded wait.
 
 use http::{HeaderValue, Request, StatusCode};
-use hvq_gateway::content::{Answer, Body, Content};
 use hvq_lab::command::page_names::find;
 use hvq_lab::pages::{Object, ObjectId, Page, builtin};
+use hvq_program::content::{Answer, Body, Content};
 use hvq_program::failure::Failure;
 
 /// Pages whose objects are offered as `/PAGE/OBJECT`.

@@ -1,5 +1,5 @@
 //! Parts that the commands of `hvq` share: failures with exit codes, the console, signals, TLS from files, logs, figures of
-//! paths and emulated channels, and the HTTP/3 client of `hvq get`.
+//! paths and emulated channels, the HTTP/3 client of `hvq get`, and the server of content of `hvq serve`.
 //!
 //! [`arguments`] are those that several commands have; nothing else here reads a command line: commands turn their arguments
 //! into the values that this crate takes.
@@ -7,6 +7,7 @@
 pub mod arguments;
 pub mod channels;
 pub mod client;
+pub mod content;
 #[cfg(unix)]
 pub mod control;
 pub mod descriptors;
@@ -21,8 +22,10 @@ pub mod output;
 pub mod path_choice;
 pub mod paths;
 pub mod qlog;
-#[cfg(target_os = "linux")]
+pub mod quota;
+#[cfg(all(target_os = "linux", feature = "run"))]
 pub mod run;
+pub mod server;
 pub mod sessions;
 pub mod signals;
 pub mod splice;

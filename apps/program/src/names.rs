@@ -1,9 +1,15 @@
 //! The names of servers, and what says where they are.
 
-use crate::failure::{Exit, Failure, OrFail};
+#[cfg(feature = "dns")]
+mod records;
+
+#[cfg(feature = "dns")]
 use hvq::dns::Resolver;
 use hvq::{Destination, DestinationError, PathOptions};
-use std::net::SocketAddr;
+
+/// There is none in a program that is compiled without `dns`.
+#[cfg(not(feature = "dns"))]
+type Resolver = std::convert::Infallible;
 
 /// The way from a server's name to its addresses. Clones share what was found out. Default: the resolver of the system, and no
 /// HTTPS records (RFC 9460).
@@ -11,27 +17,6 @@ use std::net::SocketAddr;
 pub struct Names(Option<Resolver>);
 
 impl Names {
-    /// The resolver of the system, and the HTTPS records that its DNS servers have. Where these are not known, there are no
-    /// records.
-    pub fn with_records() -> Self {
-        match Resolver::system() {
-            Ok(resolver) => Self(Some(resolver)),
-            Err(error) => {
-                tracing::debug!(%error, "no HTTPS records: the DNS servers of the system are not known");
-                Self(None)
-            }
-        }
-    }
-
-    /// These DNS servers alone, for addresses and for HTTPS records.
-    ///
-    /// # Errors
-    /// There are none.
-    pub fn of_servers(servers: &[SocketAddr]) -> Result<Self, Failure> {
-        let resolver = Resolver::with_servers(servers);
-        Ok(Self(Some(resolver.or_fail(Exit::Usage, || "no names can be resolved".to_owned())?)))
-    }
-
     /// The destinations of HTTP/3 with `host` over `paths`, in the order in which to try them.
     ///
     /// # Errors
@@ -43,7 +28,10 @@ impl Names {
         paths: &[PathOptions],
     ) -> Result<Vec<Destination>, DestinationError> {
         match &self.0 {
+            #[cfg(feature = "dns")]
             Some(resolver) => Destination::resolve_https(resolver, host, port, paths).await,
+            #[cfg(not(feature = "dns"))]
+            Some(none) => match *none {},
             None => Destination::resolve(host, port, paths).await,
         }
     }

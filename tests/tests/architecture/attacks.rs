@@ -20,7 +20,7 @@ const SECTIONS: [(char, usize); 11] = [
     ('K', 28),
 ];
 /// The places of the sources of crates that tests are named in; other names are of files in `tests/tests`.
-const CRATES: [(&str, &str); 17] = [
+const CRATES: [(&str, &str); 18] = [
     ("hvq_transport", "transport/core/src/"),
     ("hvq_qlog", "transport/qlog/src/"),
     ("hvq_scheduler", "scheduler/src/"),
@@ -30,6 +30,7 @@ const CRATES: [(&str, &str); 17] = [
     ("workers_of_net", "transport/net/tests/workers"),
     ("hvq_h3", "transport/http3/src/"),
     ("hvq_gateway", "apps/gateway/src/"),
+    ("hvq_program", "apps/program/src/"),
     ("hvq_cli", "apps/cli/src/"),
     ("hvq_tunnel", "apps/tunnel/src/"),
     ("gateway", "apps/gateway/tests/end_to_end/"),

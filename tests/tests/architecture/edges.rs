@@ -35,7 +35,6 @@ const EDGES: [(&str, &[&str]); 19] = [
             "hvq-decode",
             "hvq-program",
             "hvq-lab",
-            "hvq-gateway",
         ],
     ),
     (

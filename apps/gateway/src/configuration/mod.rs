@@ -22,7 +22,6 @@ pub use values::{Size, Time};
 
 use crate::clients::Clients;
 use crate::compression::ContentCoding;
-use crate::content::{DotFiles, Files};
 use crate::destination_policy::{Destination, DestinationPolicy};
 use crate::keys::TakeOver;
 use http::uri::PathAndQuery;
@@ -32,6 +31,7 @@ use hvq::congestion::Algorithm;
 use hvq::tls::ServerCredential;
 use hvq::trace::TracerFactory;
 use hvq::{ChannelOptions, EarlyData, Identity};
+use hvq_program::content::{DotFiles, Files};
 use hvq_scheduler::Policy;
 use serde::Deserialize;
 use std::net::SocketAddr;

@@ -2,8 +2,8 @@
 
 use super::{CLASSES, Histogram, Metrics};
 use crate::origin::OriginState;
-use crate::quota::Shortage;
 use hvq::config::MemoryUse;
+use hvq_program::quota::Shortage;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::sync::PoisonError;

@@ -1,10 +1,10 @@
 //! The sending half of a response over TCP: whoever answers puts pieces in at one end, hyper takes them out as a body at the other.
 
 use super::reply::Unsent;
-use crate::quota::{Notice, Quota};
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 use http_body::{Body, Frame, SizeHint};
+use hvq_program::quota::{Preemption, Quota};
 use std::fmt;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -43,7 +43,7 @@ pub(crate) struct ResponseSender {
     /// `None` once the response is over.
     parts: Option<mpsc::Sender<Part>>,
     waiting: Waiting,
-    notice: Arc<Notice>,
+    notice: Arc<Preemption>,
 }
 
 /// The receiving half, until the head is there.
@@ -77,7 +77,7 @@ impl std::error::Error for Cut {}
 /// other clients need its place.
 pub(crate) fn channel(
     waiting: Waiting,
-    notice: Arc<Notice>,
+    notice: Arc<Preemption>,
 ) -> (ResponseSender, ResponseReceiver, watch::Receiver<()>) {
     // One part: whatever is further along is the affair of hyper's buffers, which have bounds of their own.
     let (sender, parts) = mpsc::channel(1);

@@ -20,9 +20,7 @@ pub(crate) use upload::{Bounds, Upload};
 
 use crate::access::Entry;
 use crate::connection::{Peer, Quic};
-use crate::content::{self, Body};
 use crate::fields::{self, FieldError};
-use crate::quota::Notice;
 use crate::virtual_host::{Route, VirtualHosts};
 use crate::{connect_ip, tunnel, udp, websocket};
 use bytes::Bytes;
@@ -31,6 +29,8 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use hvq::StreamId;
 use hvq_h3::serving::Incoming;
 use hvq_h3::{Code, Protocol};
+use hvq_program::content::{self, Body};
+use hvq_program::quota::Preemption;
 use std::sync::Arc;
 
 /// A request that was taken, and all that is needed to answer it.
@@ -45,7 +45,7 @@ pub(crate) struct ActiveRequest {
     pub(crate) reply: Reply,
     pub(crate) entry: Entry,
     /// Tells when it gives way to another client's.
-    pub(crate) notice: Arc<Notice>,
+    pub(crate) notice: Arc<Preemption>,
 }
 
 /// Serves a request of `peer` that comes over HTTP/3.
@@ -80,7 +80,7 @@ pub(crate) struct Exchange {
     pub(crate) receive: Receive,
     pub(crate) reply: Reply,
     pub(crate) gone: Gone,
-    pub(crate) notice: Arc<Notice>,
+    pub(crate) notice: Arc<Preemption>,
 }
 
 impl ActiveRequest {

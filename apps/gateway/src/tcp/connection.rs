@@ -3,12 +3,12 @@
 use super::head::{self, Refusal};
 use crate::connection::{Peer, ShownCertificate};
 use crate::gateway::Shared;
-use crate::quota::Notice;
 use crate::request::{ActiveRequest, Cut, Exchange, Gone, Reply, ResponseBody, Waiting, channel};
 use crate::virtual_host::VirtualHosts;
 use crate::websocket::ClientEnd;
 use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, Version};
+use hvq_program::quota::Preemption;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -88,7 +88,7 @@ pub(super) struct Accepted {
     /// The silence after which it ends.
     pub(super) idle: Duration,
     /// Tells when it gives way to another client's.
-    pub(super) notice: Arc<Notice>,
+    pub(super) notice: Arc<Preemption>,
     pub(super) shown: ShownCertificate,
 }
 
@@ -122,7 +122,7 @@ struct Terms {
     virtual_hosts: Arc<VirtualHosts>,
     /// The silence after which it ends.
     idle: Duration,
-    notice: Arc<Notice>,
+    notice: Arc<Preemption>,
     stalled: Arc<Notify>,
     open: OpenRequests,
     time: watch::Sender<()>,
@@ -219,7 +219,7 @@ async fn respond(client: Arc<Client>, mut request: Request<Incoming>) -> Result<
         patience: virtual_hosts.timeouts.idle,
         stalled: client.stalled.clone(),
     };
-    let notice = Arc::<Notice>::default();
+    let notice = Arc::<Preemption>::default();
     let (sender, receiver, gone) = channel(waiting, notice.clone());
     let reply = Reply::over_tcp(sender, head.method(), client.alt_svc.clone());
     let exchange = Exchange { request: head, receive: body.into(), reply, gone: Gone::Tcp(gone), notice };

@@ -7,9 +7,9 @@ use crate::configuration::{Config, TcpConfig};
 use crate::connection::ShownCertificate;
 use crate::gateway::{Shared, StartError};
 use crate::health::{Alarm, Broken};
-use crate::quota::Notice;
 use boring::ssl::NameType;
 use hvq::tls::ServerNames;
+use hvq_program::quota::Preemption;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
@@ -155,7 +155,7 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener, service: Service, al
 
 /// Serves a connection, unless others need its place.
 async fn admit(shared: Arc<Shared>, service: Service, stream: TcpStream, address: SocketAddr) {
-    let (address, notice) = (address.ip().to_canonical(), Arc::new(Notice::default()));
+    let (address, notice) = (address.ip().to_canonical(), Arc::new(Preemption::default()));
     let Some(_place) = shared.tcp.connections.take(None, address, &notice) else {
         return tracing::debug!("too many connections over TCP");
     };
@@ -172,7 +172,7 @@ async fn admit(shared: Arc<Shared>, service: Service, stream: TcpStream, address
     let serving = state.serving();
     let patience = shared.virtual_hosts().timeouts.header;
     let handshake = async {
-        let notice = Arc::new(Notice::default());
+        let notice = Arc::new(Preemption::default());
         let _place = shared.tcp.handshakes.take(None, address, &notice)?;
         tokio::select! {
             shaken = timeout(patience, tokio_boring::accept(&serving.acceptor, stream)) => shaken.ok()?.ok(),

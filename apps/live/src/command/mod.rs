@@ -1,9 +1,9 @@
 //! The commands of `hvq demo` and of `hvq lab` in real time: their arguments, and what they do.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "programs"))]
 pub mod chaos;
 pub mod demo;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "programs"))]
 pub mod failover;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "programs"))]
 pub mod live;

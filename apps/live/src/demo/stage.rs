@@ -12,9 +12,9 @@ use hvq::{
 };
 use hvq_emulation::Direction;
 use hvq_emulation::relay::{Relay, RelayHandle};
-use hvq_gateway::server::Service;
 use hvq_lab::pages::{Page, THINK_SCALE};
 use hvq_program::failure::{Exit, Failure, OrFail};
+use hvq_program::server::Service;
 use hvq_program::tls::{self, Resumption, Secrecy};
 use hvq_program::transport;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -1,5 +1,6 @@
 //! Arguments that several commands share, for the command line.
 
+#[cfg(feature = "dns")]
 mod names;
 mod paths;
 mod privacy;
@@ -7,6 +8,7 @@ mod results;
 mod transport;
 mod trust;
 
+#[cfg(feature = "dns")]
 pub use names::NameArguments;
 pub use paths::PathArguments;
 pub use results::{FigureArguments, ResultArguments};

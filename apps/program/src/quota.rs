@@ -20,12 +20,12 @@ enum Group<'a> {
 
 /// Tells a request that it gives way to that of another client.
 #[derive(Debug, Default)]
-pub struct Notice {
+pub struct Preemption {
     given: AtomicBool,
     notify: Notify,
 }
 
-impl Notice {
+impl Preemption {
     fn give(&self) {
         self.given.store(true, Ordering::Relaxed);
         self.notify.notify_one();
@@ -57,7 +57,7 @@ pub struct Shortage {
 #[derive(Debug)]
 pub struct Quota {
     holders: Holders,
-    slots: Mutex<Slots<Arc<Notice>>>,
+    slots: Mutex<Slots<Arc<Preemption>>>,
     refused: AtomicU64,
     displaced: AtomicU64,
 }
@@ -84,7 +84,7 @@ impl Quota {
         self: &Arc<Self>,
         name: Option<&str>,
         address: IpAddr,
-        notice: &Arc<Notice>,
+        notice: &Arc<Preemption>,
     ) -> Option<Permit> {
         let holder = self.holder(name, address);
         // Nobody gives way for having been there for long, so that the time means nothing.
@@ -119,7 +119,7 @@ impl Quota {
     }
 
     /// Locks the slots, which are whole after every statement.
-    fn slots(&self) -> MutexGuard<'_, Slots<Arc<Notice>>> {
+    fn slots(&self) -> MutexGuard<'_, Slots<Arc<Preemption>>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -146,8 +146,8 @@ mod tests {
     const THERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 1));
 
     /// Takes a place, with what tells that it is to be given back.
-    fn take(quota: &Arc<Quota>, name: Option<&str>, address: IpAddr) -> Option<(Permit, Arc<Notice>)> {
-        let notice = Arc::new(Notice::default());
+    fn take(quota: &Arc<Quota>, name: Option<&str>, address: IpAddr) -> Option<(Permit, Arc<Preemption>)> {
+        let notice = Arc::new(Preemption::default());
         quota.take(name, address, &notice).map(|place| (place, notice))
     }
 
@@ -196,7 +196,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_notice_that_was_given_before_is_heard() {
-        let notice = Notice::default();
+        let notice = Preemption::default();
         notice.give();
         notice.given().await;
     }

@@ -1,7 +1,7 @@
 //! A server of content over HTTP/3, without the rest of a gateway: requests in, answers out, and an orderly end.
 
 use crate::content::{self, Answer, Body, Content};
-use crate::quota::{Notice, Quota};
+use crate::quota::{Preemption, Quota};
 use bytes::Bytes;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Request, StatusCode};
@@ -122,7 +122,7 @@ async fn take(service: Arc<Service>, client: IpAddr, incoming: Incoming) {
         Err(error) => return tracing::debug!(%error, "no request"),
     };
     sending.may_pause(service.patience.idle);
-    let notice = Arc::new(Notice::default());
+    let notice = Arc::new(Preemption::default());
     let place = service.requests.take(None, client, &notice);
     let answer = match place {
         Some(_) => content::answer(&request, |path| service.content.answer(path, &request)),
