@@ -7,7 +7,7 @@ use hvq_scheduler::{Bandwidth, Hints, Policy, Sharing};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::Net;
 use hvq_tests::net::wire::Wire;
-use hvq_transport::connection::{ChannelHint, HintExchange, TransportConfig};
+use hvq_transport::connection::{ChannelHint, HintExchange, QueueBound, TransportConfig};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,4 +161,34 @@ fn a_client_that_lies_about_a_rate_harms_nobody_but_itself() {
         assert!(overflow <= 2 * lost + 100_000, "{bits} {shared:?}: {overflow} bytes, {lost} of the honest");
         assert!(goodput > 15.0, "{bits} {shared:?}: {goodput} of {honest}");
     }
+}
+
+/// A download from a server that takes the smallest round trip and fills its paths, over URLLC and eMBB: Mbit/s, and the kB that URLLC
+/// brought in the first second and in the next.
+fn download_from_elsewhere(exchange: HintExchange) -> (f64, [u64; 2]) {
+    const TIME: Duration = Duration::from_secs(2);
+    let client = config(Some(Wire::addresses(0).local), Sharing::Dedicated, 2);
+    let mut server = TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler()));
+    server.set_datagram_size(1452.into()).set_queue_bound(QueueBound::Off).set_path_hints(exchange);
+    let mut net = Net::new(client, server, 1);
+    let [urllc, embb] = [URLLC, EMBB].map(|channel| net.wire(channel));
+    net.connect(urllc);
+    let mut download = Download::new(Some((embb, Hints::NONE)));
+    let brought = [TIME / 2, TIME].map(|time| {
+        net.run(&mut download, Net::START + time);
+        net.wires[0].down.delivered / 1_000
+    });
+    (download.goodput(TIME) / 1e6, [brought[0], brought[1] - brought[0]])
+}
+
+#[test]
+fn a_server_that_hears_no_hints_is_advised_to_spare_the_narrow_channel() {
+    let (goodput, brought) = download_from_elsewhere(HintExchange::Off);
+    println!("no hints: {goodput:.1} Mbit/s, {brought:?} kB over URLLC");
+    // In a second URLLC brings 250 kB. Filled from the start, it would.
+    assert!(brought[0] < 100 && brought[1] < 30, "{brought:?} kB over URLLC");
+    assert!(goodput > 50.0, "{goodput} Mbit/s of 60");
+    let (_, told) = download_from_elsewhere(HintExchange::On);
+    println!("told: {told:?} kB over URLLC");
+    assert!(told[1] > 150, "who is told has no advice, and does what its policy says: {told:?}");
 }

@@ -36,9 +36,19 @@ fn scheme(name: &str) -> Scheme {
 
 /// `measure` of hvc in every cell, by the cell in words, the least first.
 fn sorted(definition: &Definition, records: &[Record], measure: &Measure) -> Vec<(String, f64)> {
+    sorted_of(definition, records, measure, scheme("hvc"))
+}
+
+/// The same of another scheme.
+fn sorted_of(
+    definition: &Definition,
+    records: &[Record],
+    measure: &Measure,
+    scheme: Scheme,
+) -> Vec<(String, f64)> {
     let results = Results::new(definition, records);
     let value = |cell: Cell| {
-        let estimate = results.estimate(measure, cell, scheme("hvc"))?;
+        let estimate = results.estimate(measure, cell, scheme)?;
         Some((definition.matrix.describe(cell, &[]), estimate.value))
     };
     let mut values: Vec<(String, f64)> = definition.matrix.cells().into_iter().filter_map(value).collect();
@@ -88,4 +98,14 @@ fn knowledge_that_is_wrong_and_a_channel_that_is_shared_cost_what_is_known() {
         definition.matrix.label(cell, Axis::Embb) == "LB-D"
     });
     assert_reaches(&sorted(&definition, &records, &Measure::Gain), -3.0, 15.0);
+}
+
+#[test]
+fn a_server_of_somebody_else_is_made_to_spare_the_narrow_channel() {
+    let foreign = ["foreign:min-rtt", "foreign:round-robin"];
+    let (definition, records) = first_look("foreign", &[&["embb"], &foreign[..]].concat(), |_, _| true);
+    for name in foreign {
+        let gains = sorted_of(&definition, &records, &Measure::Gain, scheme(name));
+        assert_reaches(&gains, 0.0, 5.0);
+    }
 }

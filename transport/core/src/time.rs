@@ -89,6 +89,8 @@ pub enum TimerReason {
     Closing,
     /// A path validation is retried or fails (RFC 9000 §8.2.4).
     PathValidation,
+    /// It is looked at whether the peer is still to spare a narrow path.
+    Relief,
     /// The state of an abandoned path is freed (RFC 10069 §3.4).
     PathAbandoned,
     /// Old keys are dropped (RFC 9001 §6.1).

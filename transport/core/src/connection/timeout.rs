@@ -50,6 +50,7 @@ impl Connection {
         if self.lifecycle.is_connected() {
             keep_paths_alive(&mut self.paths, longest_silence(&self.config, &self.peer), now);
         }
+        self.paths.review_reliefs(now);
         if self.paths.is_preferred_due() {
             self.path_maintenance().consider_preferred(now);
         }
@@ -128,6 +129,7 @@ fn path_deadline(of: &Connection, now: Instant) -> Option<Deadline> {
     let mut fold = |at, reason| put_forward(&mut earliest, at, reason);
     // RFC 10069 §3.4: there is no open path then.
     fold(of.paths.lifecycles.forsaken_at(), TimerReason::PathAbandoned);
+    fold(of.paths.relief_deadline(), TimerReason::Relief);
     for path in of.paths.all() {
         // One that is due and found no path (RFC 9000 §8.1) waits for input, not for time.
         fold(path.received.ack_deadline().filter(|at| *at > now), TimerReason::AckDelay);

@@ -18,6 +18,7 @@ pub(crate) mod mtu;
 pub(crate) mod path;
 pub(crate) mod paths;
 pub(crate) mod recovery;
+pub(crate) mod relief;
 pub(crate) mod remembered;
 pub(crate) mod remote_ids;
 pub(crate) mod rotation;

@@ -159,6 +159,8 @@ pub struct Path {
     pub(in crate::path) peer_status: Option<Status>,
     /// The advice of this endpoint, which holds for itself, too.
     pub(in crate::path) own_status: Option<Status>,
+    /// True if the peer is to spare it, since it is narrow and the peer cannot be told so.
+    pub(in crate::path) is_spared: bool,
     /// Padding-only full datagrams to send with the challenge that opens the path, to widen the peer's allowance.
     pub(in crate::path) opening_datagrams: u8,
     /// Counters.
@@ -195,6 +197,7 @@ impl Path {
             channel: ChannelHints::default(),
             peer_status: None,
             own_status: None,
+            is_spared: false,
             opening_datagrams: 0,
             counters: PathCounters::default(),
             others: None,

@@ -8,6 +8,7 @@ use crate::path::limits::PathLimits;
 use crate::path::liveness::{Company, Contact};
 use crate::path::local_ids::{IdSource, LocalIds};
 use crate::path::path::Path;
+use crate::path::relief::Reliefs;
 use crate::path::remote_ids::RemoteIds;
 use crate::path::rotation::Rotation;
 use crate::path::route::FourTuple;
@@ -66,6 +67,8 @@ pub struct Paths {
     pub(crate) early_hints: EarlyHints,
     /// States of all path IDs.
     pub lifecycles: Lifecycles,
+    /// Narrow paths that the peer fills. `None` if it can be told that they are narrow.
+    pub(in crate::path) reliefs: Option<Box<Reliefs>>,
     /// The source of connection IDs that this endpoint issues.
     id_source: Box<dyn IdSource + Send>,
     /// The addresses of the handshake.
@@ -104,6 +107,7 @@ impl Paths {
             status: Statuses::default(),
             early_hints: EarlyHints::default(),
             lifecycles: Lifecycles::new(),
+            reliefs: None,
             moved: true,
             learned_at: 0,
         }
@@ -491,6 +495,9 @@ impl Paths {
         //# the path ID indicated in the PATH_ABANDON as immediately retired
         self.remote_ids.drop_path(id);
         self.status.drop_path(id);
+        if let Some(reliefs) = &mut self.reliefs {
+            reliefs.forget(id);
+        }
         // What was said of an open path goes with it.
         self.early_hints.take(id);
         self.limits.clear_ids_exhausted(id);

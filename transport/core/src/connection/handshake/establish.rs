@@ -10,6 +10,7 @@ use crate::connection::handshake::key_update::TrafficKeys;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::lifecycle::Milestone;
 use crate::connection::observe::Observer;
+use crate::connection::paths::hints::exchanges_hints;
 use crate::connection::send::transmit_queue::TransmitQueue;
 use crate::connection::{Connection, Event, Role};
 use crate::crypto::keys::Cipher;
@@ -214,6 +215,9 @@ impl HandshakeDriver<'_> {
             tracer.record(now, &event);
         }
         self.peer.learn(parameters);
+        if !exchanges_hints(self.config, self.peer) {
+            self.owners.paths.watch_narrow_paths();
+        }
         Ok(())
     }
 

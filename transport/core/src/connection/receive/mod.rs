@@ -204,6 +204,7 @@ impl Connection {
             tracer.record(now, &TraceEvent::PacketReceived(packet));
         }
         self.activity.on_received(now);
+        self.paths.on_packet_received(origin.path, origin.bytes, now);
         if !self.lifecycle.is_open() {
             // Closing and draining connections look for nothing but the peer's CONNECTION_CLOSE (RFC 9000 §10.2).
             for frame in FrameReader::new(payload).map_while(Result::ok) {
