@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 version=0.4.3
 package=doc-rfc-std-proposed
-documents=(rfc9000 rfc9001 rfc9002 rfc9114 rfc9204 rfc9218 rfc9221)
+documents=(rfc8336 rfc9000 rfc9001 rfc9002 rfc9114 rfc9204 rfc9218 rfc9221)
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/hvq"
 duvet="$cache/duvet-$version/bin/duvet"
 texts="$cache/rfc"

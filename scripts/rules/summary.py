@@ -15,6 +15,7 @@ TITLES = {
     "rfc9114": "RFC 9114, HTTP/3",
     "rfc9204": "RFC 9204, QPACK",
     "rfc9218": "RFC 9218, priorities",
+    "rfc8336": "RFC 8336, ORIGIN frame",
     "rfc9221": "RFC 9221, datagrams",
 }
 BEGIN, END = "<!-- rules: begin -->", "<!-- rules: end -->"

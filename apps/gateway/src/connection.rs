@@ -7,6 +7,7 @@ use http::uri::Authority;
 use hvq::tls::ServerNames;
 use hvq_h3::serving::Server;
 use hvq_h3::{Datagrams, Priorities, Settings, Tunnels};
+use hvq_program::announced;
 use std::future::pending;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -124,6 +125,17 @@ impl Peer {
     }
 }
 
+/// Tells a client that was shown the `certificate` what else it may ask for over its connection.
+fn announce(gateway: &Shared, server: &Server, connection: &hvq::Connection, certificate: usize) {
+    let served = gateway.virtual_hosts();
+    let hosts = served.announced(certificate);
+    if !hosts.is_empty() {
+        // A browser that was sent here from TCP asks for origins of that port (RFC 8336 §2.3).
+        let ports = announced::port(connection).into_iter().chain(gateway.tcp.https_ports.iter().copied());
+        server.announce(&announced::origins(hosts, ports));
+    }
+}
+
 /// Serves `connection` until it ends or the gateway stops.
 pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
     let _counted = gateway.metrics.connection(&connection);
@@ -145,6 +157,7 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
     let datagrams = Datagrams::counting(connection.clone(), gateway.metrics.unread());
     let address = connection.remote_address().ip();
     let shown = ShownCertificate::to(&gateway.virtual_hosts().names, connection.server_name().as_deref());
+    announce(&gateway, &server, &connection, shown.number);
     let quic = Quic { connection, priorities: server.priorities(), datagrams: datagrams.clone() };
     let peer = Arc::new(Peer::new(gateway.clone(), address, Some(quic), shown));
     // It ends with the connection, as what serves requests does, which takes longer.

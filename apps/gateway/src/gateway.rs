@@ -106,17 +106,19 @@ pub(crate) struct Shared {
     pub(crate) tunnelling: Arc<Quota>,
     /// Responses of origins that wait for their clients to permit them to be sent.
     pub(crate) waiting: Arc<Quota>,
-    pub(crate) tcp: TcpQuotas,
+    pub(crate) tcp: OverTcp,
     pub(crate) health: Arc<Health>,
     drain: RwLock<Duration>,
 }
 
-/// Places for clients over TCP; those of QUIC are the endpoints' affair.
-pub(crate) struct TcpQuotas {
+/// Places for clients over TCP, where those of QUIC are the endpoints' affair, and the ports.
+pub(crate) struct OverTcp {
     /// Connections at a time.
     pub(crate) connections: Arc<Quota>,
     /// Handshakes of TLS under way.
     pub(crate) handshakes: Arc<Quota>,
+    /// The ports over TLS.
+    pub(crate) https_ports: Vec<u16>,
 }
 
 impl Shared {
@@ -140,9 +142,10 @@ impl Shared {
             requests: Quota::new(config.limits.requests),
             tunnelling: Quota::new(config.limits.tunnels),
             waiting: Quota::new((config.limits.memory / MEMORY_OF_WAITING).max(LEAST_WAITING)),
-            tcp: TcpQuotas {
+            tcp: OverTcp {
                 connections: Quota::new(config.limits.connections),
                 handshakes: Quota::new(config.limits.handshakes),
+                https_ports: Vec::new(),
             },
             health,
             drain: RwLock::new(config.drain),
@@ -235,7 +238,8 @@ impl Gateway {
             Tunnels::start(tunnel, health.alarm(Broken::Tunnels)).map_err(failed)
         });
         let tunnels = tunnels.transpose()?;
-        let shared = Shared::new(&config, virtual_hosts, memory, log, health);
+        let mut shared = Shared::new(&config, virtual_hosts, memory, log, health);
+        shared.tcp.https_ports = tcp.as_ref().map(TcpListeners::https_ports).unwrap_or_default();
         let shared = Arc::new(Shared { tunnels, ..shared });
         let admin = match config.admin {
             Some(address) => {

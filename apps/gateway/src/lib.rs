@@ -52,6 +52,7 @@
 mod acceptor;
 mod access;
 mod admin;
+mod announced;
 mod clients;
 mod compression;
 pub mod configuration;

@@ -1,8 +1,9 @@
 //! The virtual hosts of a gateway, and everything else that a new configuration replaces while it runs.
 
+use crate::announced;
 use crate::clients::Clients;
 use crate::compression::Compression;
-use crate::configuration::{Config, HostConfig, Limits, OriginUrl, Pattern, Serves, Timeouts};
+use crate::configuration::{Config, HostConfig, Limits, OriginFrame, OriginUrl, Pattern, Serves, Timeouts};
 use crate::destination_policy::{Destination, DestinationPolicy};
 use crate::origin::{Anywhere, Filtered, Habits, Origin, OriginState, Origins};
 use hvq::tls::ServerNames;
@@ -19,6 +20,8 @@ pub(crate) struct VirtualHosts {
     pub(crate) timeouts: Timeouts,
     /// The names of the certificates.
     pub(crate) names: Arc<ServerNames>,
+    /// The hosts that are announced to clients that are shown each certificate.
+    announced: Vec<Vec<String>>,
 }
 
 #[derive(Debug)]
@@ -66,7 +69,19 @@ impl VirtualHosts {
                 reach: proxy.reach.clone(),
             }
         });
-        Ok(Self { hosts, proxy, limits, timeouts, names: names.clone() })
+        let served = config.hosts.iter().flat_map(|host| &host.names);
+        let announced = match config.origin_frame {
+            OriginFrame::Omitted => Vec::new(),
+            OriginFrame::Sent => (0..config.credentials.len())
+                .map(|number| announced::hosts(names, number, served.clone()))
+                .collect(),
+        };
+        Ok(Self { hosts, proxy, limits, timeouts, names: names.clone(), announced })
+    }
+
+    /// The hosts that a client which was shown the certificate of this number may be told to ask for over its connection.
+    pub(crate) fn announced(&self, certificate: usize) -> &[String] {
+        self.announced.get(certificate).map_or(&[], Vec::as_slice)
     }
 
     /// Returns true if a host has origins.

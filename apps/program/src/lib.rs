@@ -4,6 +4,7 @@
 //! [`arguments`] are those that several commands have; nothing else here reads a command line: commands turn their arguments
 //! into the values that this crate takes.
 
+pub mod announced;
 pub mod arguments;
 pub mod channels;
 pub mod client;

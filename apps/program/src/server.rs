@@ -1,13 +1,15 @@
 //! A server of content over HTTP/3, without the rest of a gateway: requests in, answers out, and an orderly end.
 
+use crate::announced;
 use crate::content::{self, Answer, Body, Content};
 use crate::quota::{Preemption, Quota};
 use bytes::Bytes;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Request, StatusCode};
+use hvq::tls::ServerNames;
 use hvq_h3::Code;
 use hvq_h3::serving::{Incoming, Server};
-use hvq_h3::{SendError, Sending, Settings};
+use hvq_h3::{Origin, SendError, Sending, Settings};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,14 +54,23 @@ pub struct Service {
     answered: AtomicU64,
     /// The number of answers after which the server stops.
     limit: Option<u64>,
+    /// The hosts that clients are told they may ask for over their connection.
+    announced: Vec<String>,
 }
 
 impl Service {
     /// A server of `content` that stops after `limit` answers, if there is a limit.
     pub fn new(content: impl Content, limit: Option<u64>) -> Arc<Self> {
+        Self::announcing(content, limit, &ServerNames::default())
+    }
+
+    /// The same, which tells clients of the hosts that its certificate, of which these are the `names`, is for, if there are several and
+    /// no wildcard is among them (ORIGIN frame, RFC 9412): all have the same content.
+    pub fn announcing(content: impl Content, limit: Option<u64>, names: &ServerNames) -> Arc<Self> {
         let (stop, answered) = (watch::Sender::new(false), AtomicU64::new(0));
-        let (content, patience) = (Box::new(content), Patience::default());
-        Arc::new(Self { content, patience, stop, requests: Quota::new(REQUESTS), answered, limit })
+        let (content, patience, requests) = (Box::new(content), Patience::default(), Quota::new(REQUESTS));
+        let announced = announced::of_all(names);
+        Arc::new(Self { content, patience, stop, requests, answered, limit, announced })
     }
 
     /// Has the server stop: no new requests; those under way are finished.
@@ -94,6 +105,14 @@ impl Service {
         while connections.join_next().await.is_some() {}
     }
 
+    /// The origins that the client of `connection` may ask for over it.
+    fn origins(&self, connection: &hvq::Connection) -> Vec<Origin> {
+        match self.announced.is_empty() {
+            true => Vec::new(),
+            false => announced::origins(&self.announced, announced::port(connection)),
+        }
+    }
+
     fn count(&self) {
         let answered = self.answered.fetch_add(1, Ordering::Relaxed) + 1;
         if self.limit.is_some_and(|limit| answered >= limit) {
@@ -105,10 +124,14 @@ impl Service {
 /// Serves one connection until it ends or the server stops.
 async fn serve(service: Arc<Service>, connection: hvq::Connection) {
     let remote = connection.remote_address();
+    let origins = service.origins(&connection);
     let server = match Server::new(connection, Settings::default()).await {
         Ok(server) => server,
         Err(error) => return tracing::debug!(%remote, %error, "no HTTP/3"),
     };
+    if !origins.is_empty() {
+        server.announce(&origins);
+    }
     let each = service.clone();
     let answer = move |incoming| take(each.clone(), remote.ip(), incoming);
     server.run(service.stopped(), || service.patience.end, answer).await;

@@ -23,6 +23,10 @@
 //! A response has the urgency that its request asks for with a `priority` header (RFC 9218 §5), or later with a PRIORITY_UPDATE
 //! frame (§7); the scheduler then decides which channel carries it. The control stream and the QPACK streams have urgency 0.
 //!
+//! # Several origins
+//! A server names the origins that its connection is for beside the one that it was made for ([`Server::announce`](serving::Server::announce),
+//! the ORIGIN frame of RFC 9412), and a client asks [`Client::serves`](client::Client::serves) before it uses the connection for them.
+//!
 //! # How streams end when they are dropped
 //! - A [`Receiving`] that is dropped before its end sends STOP_SENDING: with H3_NO_ERROR from a server, which may answer
 //!   without reading the request (RFC 9114 §4.1), and with H3_REQUEST_CANCELLED from a client (§4.1.1). Never code 0.
@@ -38,6 +42,7 @@ pub mod client;
 mod code;
 mod datagrams;
 pub mod hop_by_hop;
+mod origin;
 pub mod priority;
 mod protocol;
 pub mod qpack;
@@ -47,6 +52,7 @@ pub mod web_transport;
 pub use capsules::Capsules;
 pub use code::Code;
 pub use datagrams::{Datagrams, Flow, Outcome};
+pub use origin::{InvalidOrigin, Origin};
 pub use protocol::fields::{InvalidLength, content_length};
 pub use protocol::priorities::{Priorities, UnknownStream};
 pub use protocol::receiving::{ReceiveError, Receiving};

@@ -8,6 +8,7 @@ use crate::qlog::Logs;
 use crate::tls::{self, Resumption};
 use bytes::Bytes;
 use clap::Args;
+use http::StatusCode;
 use hvq::tls::Replay;
 use hvq::{ClientConfig, EarlyData};
 use hvq_program::arguments::NameArguments;
@@ -188,9 +189,6 @@ async fn fetch_all(arguments: &GetArguments, logs: &Logs, console: Console) -> R
     let mut session: Option<Session> = None;
     let mut result = Ok(());
     for (index, target) in targets.iter().enumerate() {
-        if let Some(other) = session.take_if(|open| !open.serves(target)) {
-            other.close(console).await;
-        }
         let next = Next { arguments, options: &options, logs, names: &names, target, index };
         if let Err(failure) = next.fetch(&mut session, console).await {
             // One URL that fails does not keep the next from being fetched.
@@ -221,16 +219,34 @@ struct Next<'a> {
 }
 
 impl Next<'_> {
-    /// Fetches it over `session`, or over a new one if there is none.
+    /// The session, if it serves the URL; it is closed if not.
+    async fn serving<'a>(&self, session: &'a mut Option<Session>, console: Console) -> Option<&'a Session> {
+        let serves = match &*session {
+            Some(open) => open.serves(self.target, console).await,
+            None => false,
+        };
+        if let Some(other) = session.take_if(|_| !serves) {
+            other.close(console).await;
+        }
+        session.as_ref()
+    }
+
+    /// Fetches it over `session`, or over a new one if there is none that serves it.
     async fn fetch(&self, session: &mut Option<Session>, console: Console) -> Result<(), Failure> {
         let Self { arguments, options, target, .. } = *self;
-        if session.is_none() {
-            let settings = arguments.settings(options, self.logs, self.names)?;
-            *session = Some(Session::open(target, &settings, console).await?);
+        let mut fetched = None;
+        if let Some(open) = self.serving(session, console).await {
+            fetched = Some(fetch(open, target, options, arguments.sink(target, self.index)?, console).await?);
         }
-        let open = session.as_ref().expect("it was opened");
-        let sink = arguments.sink(target, self.index)?;
-        let fetched = fetch(open, target, options, sink, console).await?;
+        // A server may not have meant what it said (RFC 9110 §15.5.20): one of its own is asked then.
+        if fetched.as_ref().is_none_or(|fetched| fetched.status == StatusCode::MISDIRECTED_REQUEST)
+            && self.serving(session, console).await.is_none()
+        {
+            let settings = arguments.settings(options, self.logs, self.names)?;
+            let open = session.insert(Session::open(target, &settings, console).await?);
+            fetched = Some(fetch(open, target, options, arguments.sink(target, self.index)?, console).await?);
+        }
+        let (open, fetched) = session.as_ref().zip(fetched).expect("it was fetched over one");
         let statistics = Statistics::new(open, target, &fetched, arguments.network.transport.scheduler);
         statistics.tell(console);
         if arguments.format.json {

@@ -11,6 +11,7 @@ use hvq::admission::RetryPolicy;
 use hvq::config::Migration;
 use hvq::{ChannelOptions, EarlyData, Identity, ServerConfig};
 use hvq_live::objects::Pages;
+use hvq_program::announced::OriginFrame;
 use hvq_program::arguments::TransportArguments;
 use hvq_program::content::Files;
 use hvq_program::listen::{self, SocketFacts};
@@ -52,6 +53,9 @@ pub(crate) struct ServeArguments {
     /// The cases in which clients have to prove their address first: always, busy or never
     #[arg(long, value_name = "WHEN", default_value = "busy", value_parser = retry)]
     retry: RetryPolicy,
+    /// The ORIGIN frame (RFC 9412), which tells clients that one connection is for all names of the certificate: send or omit
+    #[arg(long, value_name = "WHETHER", default_value = "send", value_parser = origin_frame)]
+    origin_frame: OriginFrame,
     /// Stop after so many requests
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     max_requests: Option<u64>,
@@ -82,6 +86,15 @@ fn migration(text: &str) -> Result<Migration, String> {
         "allow" => Ok(Migration::Allowed),
         "refuse" => Ok(Migration::Refused),
         _ => Err("choose from allow, refuse".to_owned()),
+    }
+}
+
+/// Reads whether the ORIGIN frame is sent.
+fn origin_frame(text: &str) -> Result<OriginFrame, String> {
+    match text {
+        "send" => Ok(OriginFrame::Sent),
+        "omit" => Ok(OriginFrame::Omitted),
+        _ => Err("choose from send, omit".to_owned()),
     }
 }
 
@@ -149,9 +162,13 @@ pub(crate) async fn run(arguments: Box<ServeArguments>, console: Console) -> Res
     let endpoint = listen::bind(&arguments.listen, &arguments.channel, config)?;
     publication.publish()?;
     announce(&arguments, &endpoint, &site, console)?;
+    let names = match arguments.origin_frame {
+        OriginFrame::Sent => tls.names().clone(),
+        OriginFrame::Omitted => Arc::default(),
+    };
     let service = match site {
-        Site::Files(files) => Service::new(files, arguments.max_requests),
-        Site::Pages(pages) => Service::new(pages, arguments.max_requests),
+        Site::Files(files) => Service::announcing(files, arguments.max_requests, &names),
+        Site::Pages(pages) => Service::announcing(pages, arguments.max_requests, &names),
     };
     let running = service.clone();
     let accepting = endpoint.clone();

@@ -25,6 +25,7 @@ mod mounted;
 mod names;
 #[cfg(target_os = "linux")]
 mod networks;
+mod origins;
 mod restart;
 mod support;
 mod transfers;

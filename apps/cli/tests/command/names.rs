@@ -11,9 +11,9 @@ use std::thread;
 
 const HOST: &str = "www.hvq.example";
 
-/// A DNS server in which [`HOST`] is at 127.0.0.1, and offers HTTP/3 at `port` of a host of another name, which has that
-/// address, too.
-fn dns_server(port: u16) -> SocketAddr {
+/// A DNS server in which names that begin with `elsewhere` are at 127.0.0.2, and all others at 127.0.0.1; [`HOST`] offers HTTP/3 at `port`
+/// of a host of another name.
+pub fn dns_server(port: u16) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     thread::spawn(move || {
@@ -26,9 +26,10 @@ fn dns_server(port: u16) -> SocketAddr {
             let record = |data| Record::from_rdata(query.name().clone(), 60, data);
             match query.query_type() {
                 RecordType::A => {
-                    answer.add_answer(record(RData::A(A::new(127, 0, 0, 1))));
+                    let last = if query.name().to_string().starts_with("elsewhere") { 2 } else { 1 };
+                    answer.add_answer(record(RData::A(A::new(127, 0, 0, last))));
                 }
-                RecordType::HTTPS => {
+                RecordType::HTTPS if query.name().to_string() == format!("{HOST}.") => {
                     answer.add_answer(record(RData::HTTPS(HTTPS(service(port)))));
                 }
                 _ => {}

@@ -30,6 +30,7 @@ pub(super) struct File {
     pub(super) admin_hosts: Vec<String>,
     pub(super) drain: Option<Text<Time>>,
     pub(super) early_data: Option<bool>,
+    pub(super) origin_frame: Option<bool>,
     pub(super) transport: Transport,
     pub(super) log: Log,
     pub(super) limits: LimitsTable,

@@ -15,6 +15,7 @@ mod tests;
 mod values;
 
 pub use file::{HostHeader, Underscores};
+pub use hvq_program::announced::OriginFrame;
 pub use hvq_program::configuration::ConfigError;
 pub use names::{OriginUrl, Pattern, Protocol};
 pub use quic_lb::{Hex, QuicLbOverrides};
@@ -63,6 +64,8 @@ pub struct Config {
     pub drain: Duration,
     /// Tells whether requests are taken before the handshake is complete.
     pub early_data: EarlyData,
+    /// Tells whether clients hear of the other hosts that they may ask for over their connection.
+    pub origin_frame: OriginFrame,
     /// The policy that chooses the path of each frame.
     pub scheduler: Policy,
     /// The congestion controller of paths that name none.

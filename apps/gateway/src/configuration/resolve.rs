@@ -6,7 +6,8 @@ use super::file::{File, SourceText};
 use super::hosts::hosts;
 use super::values::{Positive, Size, Text, Time};
 use super::{
-    Config, ConfigError, DEFAULT_LISTEN, Format, LimitOverrides, Limits, LogConfig, Overrides, Timeouts,
+    Config, ConfigError, DEFAULT_LISTEN, Format, LimitOverrides, Limits, LogConfig, OriginFrame, Overrides,
+    Timeouts,
 };
 use super::{proxy, quic_lb, tcp};
 use crate::keys::{Keys, TakeOver};
@@ -60,6 +61,10 @@ pub(super) fn resolve(source: &SourceText, file: File, overrides: &Overrides) ->
         admin_hosts: file.admin_hosts,
         drain: overrides.drain.unwrap_or(time(&file.drain, Duration::from_secs(30))),
         early_data: if file.early_data == Some(true) { EarlyData::On } else { EarlyData::Off },
+        origin_frame: match file.origin_frame {
+            Some(false) => OriginFrame::Omitted,
+            Some(true) | None => OriginFrame::Sent,
+        },
         scheduler: overrides.scheduler.or(value(&file.transport.scheduler)).unwrap_or(Policy::Hvc),
         congestion: overrides.congestion.or(value(&file.transport.congestion)).unwrap_or(Algorithm::Cubic),
         connection_idle: time(&file.transport.idle, Duration::from_secs(60)),

@@ -71,6 +71,11 @@ impl TcpListeners {
         Ok(Some(Self { tls, plain, state }))
     }
 
+    /// The ports over TLS.
+    pub(crate) fn https_ports(&self) -> Vec<u16> {
+        self.state.addresses.iter().take(self.tls.len()).map(SocketAddr::port).collect()
+    }
+
     /// Serves the ports in tasks of `accepting`; returns what lasts.
     pub(crate) fn run(self, shared: &Arc<Shared>, config: &Config, accepting: &mut JoinSet<()>) -> TcpState {
         let port = self.state.addresses.first().map_or(0, SocketAddr::port);

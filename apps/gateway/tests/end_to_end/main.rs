@@ -19,6 +19,7 @@ mod misers;
 mod names;
 mod nginx;
 mod operation;
+mod origin_frame;
 mod origins;
 mod setup;
 mod sharing;

@@ -11,13 +11,13 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
 /// A certificate with its key, both PEM.
-struct Made {
-    chain: String,
-    key: String,
+pub struct Made {
+    pub chain: String,
+    pub key: String,
 }
 
 impl Made {
-    fn new(names: &[&str], year: i32) -> Self {
+    pub fn new(names: &[&str], year: i32) -> Self {
         let key = rcgen::KeyPair::generate().unwrap();
         let listed: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = rcgen::CertificateParams::new(listed).unwrap();
@@ -29,7 +29,7 @@ impl Made {
 }
 
 /// The tables of further certificates in these files.
-fn tables(names: &[&str]) -> String {
+pub fn tables(names: &[&str]) -> String {
     let table = |name| format!("[[identity]]\ncertificate = 'DIR/{name}.pem'\nkey = 'DIR/{name}.key'\n");
     names.iter().map(table).collect()
 }

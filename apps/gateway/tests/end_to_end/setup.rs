@@ -100,11 +100,9 @@ impl Fixture {
         self.folder.path().join(name)
     }
 
-    /// The hash of its public key, as browsers are told which one to trust (RFC 7469 §2.4).
+    /// The hash of its public key, as browsers are told which one to trust.
     pub fn public_key(&self) -> String {
-        let certificate = boring::x509::X509::from_pem(&self.chain).unwrap();
-        let key = certificate.public_key().unwrap().public_key_to_der().unwrap();
-        boring::base64::encode_block(&boring::sha::sha256(&key))
+        public_key(&self.chain)
     }
 
     /// Returns the certificates that its clients trust.
@@ -175,6 +173,13 @@ impl Fixture {
     pub async fn try_client(&self) -> Result<Client, hvq::ConnectionError> {
         Client::connect(self.gateway.local_addrs()[0], self.chain.clone()).await
     }
+}
+
+/// The hash of the public key of a certificate, in PEM, as browsers are told which one to trust (RFC 7469 §2.4).
+pub fn public_key(chain: &[u8]) -> String {
+    let certificate = boring::x509::X509::from_pem(chain).unwrap();
+    let key = certificate.public_key().unwrap().public_key_to_der().unwrap();
+    boring::base64::encode_block(&boring::sha::sha256(&key))
 }
 
 /// The file of a gateway in front of `origin`, with timeouts that tests can wait for.
@@ -410,7 +415,16 @@ impl Visit {
 
     /// Answers with 200 and a body.
     pub async fn ok(&mut self, body: &[u8]) {
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        self.ok_with("", body).await;
+    }
+
+    /// Answers with 200 and a page.
+    pub async fn page(&mut self, page: &str) {
+        self.ok_with("content-type: text/html\r\n", page.as_bytes()).await;
+    }
+
+    async fn ok_with(&mut self, fields: &str, body: &[u8]) {
+        let head = format!("HTTP/1.1 200 OK\r\n{fields}content-length: {}\r\n\r\n", body.len());
         self.write([head.as_bytes(), body].concat()).await;
     }
 }

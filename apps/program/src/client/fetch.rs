@@ -120,7 +120,8 @@ impl Fetched {
     }
 }
 
-/// Sends the request for `target` and writes the body of the response to `sink`.
+/// Sends the request for `target` and writes the body of the response to `sink`. Nothing is written if the server of a session that was
+/// made to another one does not serve the target (421): [`Session::serves`] is false then.
 ///
 /// # Errors
 /// The connection or the request fails ([`exit_of`] says with which exit code), the body is shorter or longer than it was
@@ -184,7 +185,7 @@ impl Download {
         let response = self.receiving.response().await.map_err(explain)?;
         let first_byte = self.start.elapsed();
         say_response(&response, console);
-        let wanted = options.wants(response.status());
+        let wanted = options.wants(response.status()) && !session.is_misdirected(response.status(), target);
         let bar = bar(response.headers(), &self.sink, console);
         let mut bytes = 0;
         while let Some(part) = self.receiving.data().await.map_err(explain)? {

@@ -7,10 +7,11 @@ use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Console;
 use crate::paths::destination;
 use crate::sessions::{keep_knowledge, restore_knowledge};
+use http::StatusCode;
 use hvq::{Connection, Destination, Dialed, Dialer, Endpoint, PathId};
+use hvq_h3::Origin;
 use hvq_h3::client::Client;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -22,8 +23,9 @@ const GOODBYE: Duration = Duration::from_millis(500);
 pub struct Session {
     target: Target,
     endpoint: Endpoint,
-    /// The file of session tickets.
-    sessions: Option<PathBuf>,
+    /// The address that the server answered from.
+    server: SocketAddr,
+    settings: Settings,
     /// The QUIC connection.
     pub(super) connection: Connection,
     /// The paths beside the first.
@@ -61,23 +63,12 @@ impl Session {
         if let Some(time) = settings.migrate_after {
             migrate(&connection, time, console);
         }
-        let mut session = Self::start(target, endpoint, connection, others, connect_time).await?;
-        session.sessions.clone_from(&settings.sessions);
-        Ok(session)
-    }
-
-    async fn start(
-        target: &Target,
-        endpoint: Endpoint,
-        connection: Connection,
-        others: Others,
-        connect_time: Duration,
-    ) -> Result<Self, Failure> {
         let http = Client::new(connection.clone(), hvq_h3::Settings::default()).await;
         let http = http.or_fail(Exit::Connection, || format!("no HTTP/3 with {}", target.host))?;
         let watching = tokio::spawn(http.watch());
-        let (target, sessions) = (target.clone(), None);
-        Ok(Self { target, endpoint, sessions, connection, others, http, watching, connect_time })
+        let (target, server) = (target.clone(), connection.remote_address());
+        let settings = settings.clone();
+        Ok(Self { target, endpoint, server, settings, connection, others, http, watching, connect_time })
     }
 
     /// The QUIC connection.
@@ -85,11 +76,40 @@ impl Session {
         &self.connection
     }
 
-    /// Returns true if requests for `target` can go over this connection.
-    pub fn serves(&self, target: &Target) -> bool {
-        self.target.same_server(target)
-            && self.connection.close_reason().is_none()
-            && !self.http.is_going_away()
+    /// Returns true if requests for `target` can go over this connection: it was made to this server, or the server named the origin
+    /// (RFC 9412), its certificate is for the host, and the host is at the server's address.
+    pub async fn serves(&self, target: &Target, console: Console) -> bool {
+        let is_open = self.connection.close_reason().is_none() && !self.http.is_going_away();
+        is_open && (self.target.same_server(target) || self.is_shared_with(target, console).await)
+    }
+
+    /// Returns true if the server of this connection is that of `target`, too. DNS is asked all the same (RFC 8336 §4): a certificate that
+    /// somebody got hold of attracts no requests then.
+    async fn is_shared_with(&self, target: &Target, console: Console) -> bool {
+        if !origin(target).is_some_and(|origin| self.http.serves(&origin)) {
+            return false;
+        }
+        let approach = target.approach(&self.settings.names, &self.settings.paths).await;
+        let is_here = approach
+            .is_ok_and(|approach| approach.destinations.iter().any(|found| found.address == self.server));
+        if is_here {
+            console.detail(|| {
+                format!("* {} is asked for over the connection to {}", target.host, self.target.host)
+            });
+        }
+        is_here
+    }
+
+    /// Returns true if `status` says that `target` is not to be asked for over this connection, which was made to another server: it is not
+    /// any more.
+    pub(super) fn is_misdirected(&self, status: StatusCode, target: &Target) -> bool {
+        if status != StatusCode::MISDIRECTED_REQUEST || self.target.same_server(target) {
+            return false;
+        }
+        if let Some(origin) = origin(target) {
+            self.http.misdirected(&origin);
+        }
+        true
     }
 
     /// Ends the connection and tells the server.
@@ -99,10 +119,15 @@ impl Session {
         self.watching.abort();
         drop((self.http, self.connection));
         let _late = timeout(GOODBYE, self.endpoint.wait_idle()).await;
-        if let Some(sessions) = &self.sessions {
+        if let Some(sessions) = &self.settings.sessions {
             keep_knowledge(&self.endpoint, sessions);
         }
     }
+}
+
+/// The origin of a target, unless its host is an address of IPv6, which no certificate lists as a name.
+fn origin(target: &Target) -> Option<Origin> {
+    Origin::new(&target.host, target.port).ok()
 }
 
 fn describe(connection: &Connection, connect_time: Duration) -> String {

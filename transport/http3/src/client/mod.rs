@@ -23,9 +23,10 @@ pub use error::RequestError;
 use crate::protocol::control::Offered;
 use crate::protocol::fields;
 use crate::protocol::shared::{self, Shared};
-use crate::{Code, Priorities, Protocol, Receiving, SendError, Sending, Settings};
+use crate::{Code, Origin, Priorities, Protocol, Receiving, SendError, Sending, Settings};
 use bytes::Bytes;
 use http::{Method, Request, Response};
+use hvq::tls::ServerNames;
 use hvq::{ConnectionError, Priority, StreamId, WriteError};
 use std::future::Future;
 use std::sync::Arc;
@@ -74,6 +75,33 @@ impl Client {
     /// further ones fail with [`RequestError::GoingAway`].
     pub fn is_going_away(&self) -> bool {
         self.shared.is_going_away()
+    }
+
+    /// Returns true if requests for `origin` may go over this connection beside those for the server that it was made to: the server
+    /// named the origin (ORIGIN frame, RFC 9412), and its certificate is for the host. Whoever does not ask DNS whether the host is at
+    /// the server's address relies on that certificate alone (RFC 8336 §4). Of no use at a proxy, whose ORIGIN frames count for nothing.
+    pub fn serves(&self, origin: &Origin) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc8336#section-2.4
+        //# Specifically, such clients MUST NOT consider a connection to be authoritative for an origin not
+        //# present in the Origin Set
+        let is_named = self.shared.origins().is_some_and(|origins| origins.contains(origin));
+        is_named
+            && self.shared.connection.peer_certificates().first().is_some_and(|own| {
+                ServerNames::of_certificate(own)
+                    .is_some_and(|names| names.covers(ServerNames::DEFAULT, origin.host()))
+            })
+    }
+
+    //= https://www.rfc-editor.org/rfc/rfc8336#section-2.3
+    //# Upon receipt of a response with this status code, implementing clients MUST create the ASCII
+    //# serialization of the corresponding request's origin (as per [RFC6454], Section 6.2) and remove it from
+    //# the connection's Origin Set, if present.
+    /// Asks for `origin` over this connection no more: to be called when a request for it was answered with 421 (Misdirected Request,
+    /// RFC 9110 §15.5.20), upon which it may be made again over another one.
+    pub fn misdirected(&self, origin: &Origin) {
+        if let Some(mut origins) = self.shared.origins() {
+            origins.remove(origin);
+        }
     }
 
     //= https://www.rfc-editor.org/rfc/rfc9218#section-7.2

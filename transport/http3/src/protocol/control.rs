@@ -1,6 +1,7 @@
 //! The unidirectional streams of a peer (RFC 9114 §6.2, RFC 9204 §4.2), without I/O.
 
 use super::compression::Tables;
+use super::origin_set::{ORIGIN, OriginSet};
 use super::sessions::{Heading, UNI_STREAM, missing};
 use super::settings::{
     ENABLE_WEBTRANSPORT, WT_ENABLED, WT_INITIAL_MAX_DATA, WT_INITIAL_MAX_STREAMS_BIDI,
@@ -14,7 +15,7 @@ use hvq::transport::wire::varint;
 use hvq::{Priority, Role};
 
 /// Bytes that a control frame may have that is understood.
-const LARGEST_FRAME: u64 = 16 << 10;
+pub(super) const LARGEST_FRAME: u64 = 16 << 10;
 
 /// PRIORITY_UPDATE frames about the response to a request, and about a push (RFC 9218 §7.1, §7.2).
 pub(super) const UPDATE_OF_REQUEST: u64 = 0xf0700;
@@ -97,6 +98,8 @@ pub(super) struct Seen {
     max_push: Option<u64>,
     /// PRIORITY_UPDATE frames about requests that nobody has taken up yet (RFC 9218 §7.1).
     pub(super) updates: Vec<(u64, Priority)>,
+    /// Origins of ORIGIN frames that nobody has taken up yet (RFC 9412).
+    pub(super) origins: OriginSet,
 }
 
 /// The kind of a unidirectional stream.
@@ -234,6 +237,8 @@ impl Uni {
                 return Err(Violation(Code::H3_FRAME_UNEXPECTED, "not a frame of a control stream"));
             }
             0x03 | 0x04 | 0x07 | 0x0d | UPDATE_OF_REQUEST | UPDATE_OF_PUSH => {}
+            // RFC 8336 §2.2: whoever does not take the frame may ignore it, as servers do, and clients one that is too large.
+            ORIGIN if seen.peer == Peer::Server && length <= LARGEST_FRAME => {}
             _ => {
                 self.buffer.advance(first + second);
                 self.skipped = length;
@@ -252,6 +257,7 @@ impl Uni {
         match kind {
             0x04 => {}
             UPDATE_OF_REQUEST | UPDATE_OF_PUSH => return seen.update(kind, &payload).map(Some),
+            ORIGIN => return seen.origins.add(&payload).map(Some),
             _ => return seen.frame(kind, &payload).map(Some),
         }
         //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.4
@@ -637,6 +643,24 @@ mod tests {
             assert_eq!(on(&[&update(kind, payload)]).unwrap_err(), code, "{kind} {payload:x?}");
         }
         assert_eq!(of(Peer::Server, &[&update(0, b"\x04u=1")]).unwrap_err(), Code::H3_FRAME_UNEXPECTED);
+    }
+
+    #[test]
+    fn origins_of_a_server_are_noted_and_those_of_a_client_are_passed_over() {
+        // attacks.md H35; RFC 9412 §2.1.
+        let entry = [&[0, 14], &b"https://a.test"[..]].concat();
+        let frame = |payload: &[u8]| [&[0, 0x04, 0, 0x0c, payload.len() as u8], payload].concat();
+        let origin = crate::Origin::new("a.test", 443).unwrap();
+        assert!(of(Peer::Server, &[&frame(&entry)]).unwrap().origins.contains(&origin));
+        assert!(on(&[&frame(&entry)]).unwrap().origins.is_empty());
+        assert!(of(Peer::Server, &[&frame(&[])]).unwrap().origins.is_empty());
+        assert_eq!(of(Peer::Server, &[&frame(&entry[..9])]).unwrap_err(), Code::H3_FRAME_ERROR);
+        assert_eq!(of(Peer::Server, &[&[0, 0x0c, 0]]).unwrap_err(), Code::H3_MISSING_SETTINGS);
+        // One that is larger than what is kept: what follows counts.
+        let large = [&[0, 0x04, 0, 0x0c, 0x80, 0, 0x40, 0x10], &entry.repeat(1025)[..16_400]].concat();
+        let both = [&large, &frame(&entry)[3..]].concat();
+        assert!(of(Peer::Server, &[&large]).unwrap().origins.is_empty());
+        assert!(of(Peer::Server, &[&both]).unwrap().origins.contains(&origin));
     }
 
     //= https://www.rfc-editor.org/rfc/rfc9114#section-6.2.3

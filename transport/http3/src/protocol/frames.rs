@@ -245,6 +245,9 @@ impl MessageReader {
                 return Err(violation(Code::H3_FRAME_UNEXPECTED, "not a frame of a message, or not here"));
             }
             // §9: what is not known is passed over.
+            //= https://www.rfc-editor.org/rfc/rfc8336#section-2.2
+            //# The ORIGIN frame MUST be sent on stream 0; an ORIGIN frame on any other stream is invalid and MUST be
+            //# ignored.
             //= https://www.rfc-editor.org/rfc/rfc9114#section-7.2.8
             //# Endpoints MUST NOT consider these frames to have any meaning upon receipt.
             //= https://www.rfc-editor.org/rfc/rfc9114#section-9

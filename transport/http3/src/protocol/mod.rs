@@ -5,6 +5,7 @@ pub(crate) mod control;
 mod departure;
 pub(crate) mod fields;
 mod frames;
+mod origin_set;
 mod own_stream;
 pub(crate) mod priorities;
 pub(crate) mod receiving;

@@ -5,10 +5,11 @@ use super::control::{
     Kind, Offers, Peer, Seen, Sessions, SettingsProgress, UPDATE_OF_REQUEST, Uni, Violation,
 };
 use super::departure::Departure;
+use super::origin_set::{self, ORIGIN, OriginSet};
 use super::own_stream::{ControlStream, MOST_URGENT};
 use super::sessions::{Arrival, Heading, Unsorted, WebTransport};
 use crate::qpack::{self, Field, Line, SectionError};
-use crate::{Code, Priorities, Settings, Tunnels, priority};
+use crate::{Code, Origin, Priorities, Settings, Tunnels, priority};
 use bytes::{Bytes, BytesMut};
 use hvq::transport::wire::varint;
 use hvq::{ConnectionError, Priority, ReadError, RecvStream, Role, WriteError};
@@ -49,6 +50,8 @@ struct ClientState {
     departure: Mutex<Departure>,
     /// Told of once the server's SETTINGS came.
     heard: Notify,
+    /// The origins that the server named.
+    origins: Mutex<OriginSet>,
 }
 
 /// A connection, as its streams know it.
@@ -177,6 +180,11 @@ impl Shared {
         self.client.as_ref().map(|client| &client.departure)
     }
 
+    /// The origins that the server named to this client.
+    pub(crate) fn origins(&self) -> Option<MutexGuard<'_, OriginSet>> {
+        self.client.as_ref().map(|client| lock(&client.origins))
+    }
+
     /// The waiters for the peer's SETTINGS: clients, and servers that take WebTransport sessions.
     fn heard(&self) -> Option<&Notify> {
         let of_server = self.web_transport().map(WebTransport::heard);
@@ -205,6 +213,11 @@ impl Shared {
         if let (Some(id), Some(departure)) = (seen.goaway, self.departure()) {
             lock(departure).announce(id);
         }
+        if !seen.origins.is_empty()
+            && let Some(mut origins) = self.origins()
+        {
+            origins.take(&mut seen.origins);
+        }
         if let Some(limit) = seen.field_section {
             self.peer_limit.store(limit, Ordering::Relaxed);
         }
@@ -232,6 +245,17 @@ impl Shared {
         let mut payload = Vec::new();
         varint::put(&mut payload, id);
         self.say(0x07, &payload);
+    }
+
+    /// Tells the client that it may ask for `origins`, too (ORIGIN, RFC 9412).
+    pub(crate) fn announce(&self, origins: &[Origin]) {
+        for payload in origin_set::payloads(origins) {
+            //= https://www.rfc-editor.org/rfc/rfc8336#section-2.2
+            //# The ORIGIN frame MUST be sent on stream 0; an ORIGIN frame on any other stream is invalid and MUST be
+            //# ignored.
+            // RFC 9412 §2: the server's control stream.
+            self.say(ORIGIN, &payload);
+        }
     }
 
     /// Tells the server that the response on stream `id` has another priority now (PRIORITY_UPDATE, RFC 9218 §7.1).

@@ -29,7 +29,7 @@ mod settled;
 use crate::protocol::request;
 use crate::protocol::sessions::Unsorted;
 use crate::protocol::shared::{self, Shared};
-use crate::{Code, Priorities, ReceiveError, Receiving, Sending, Settings, qpack};
+use crate::{Code, Origin, Priorities, ReceiveError, Receiving, Sending, Settings, qpack};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use hvq::{ConnectionError, StreamId};
@@ -91,6 +91,13 @@ impl Server {
     /// Returns the handle that sets the priorities of responses.
     pub fn priorities(&self) -> Priorities {
         self.shared.priorities.clone()
+    }
+
+    /// Tells the client that it may ask for `origins` over this connection, beside the one that it was made for (ORIGIN frame, RFC 9412);
+    /// none says that there are no others. A client that takes the frame asks for those alone whose host the certificate is for. To be
+    /// called before requests are answered, and again when there are more.
+    pub fn announce(&self, origins: &[Origin]) {
+        self.shared.announce(origins);
     }
 
     /// The next request.

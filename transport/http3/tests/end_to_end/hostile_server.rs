@@ -226,6 +226,10 @@ async fn all_of(cases: &[(&str, Vec<Act>, Verdict)]) {
 //= type=test
 //# Receiving a PRIORITY_UPDATE frame on a stream other than the client control stream MUST be treated
 //# as a connection error of type H3_FRAME_UNEXPECTED.
+//= https://www.rfc-editor.org/rfc/rfc8336#section-2.2
+//= type=test
+//# The ORIGIN frame MUST be sent on stream 0; an ORIGIN frame on any other stream is invalid and MUST be
+//# ignored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frames_of_a_response_come_in_order() {
     // RFC 9114 §4.1, §7.1, §7.2, §7.2.5, §7.2.8; RFC 9218 §7.1. attacks.md H1, H4.
@@ -254,6 +258,8 @@ async fn frames_of_a_response_come_in_order() {
         ("WINDOW_UPDATE of HTTP/2", vec![ok(), beside(0x08), End], FRAME_UNEXPECTED),
         ("CONTINUATION of HTTP/2", vec![ok(), beside(0x09), End], FRAME_UNEXPECTED),
         ("PUSH_PROMISE without permission", vec![Response(frame(0x05, &[0, 0, 0])), ok(), End], ID),
+        // RFC 8336 §2.2: on any other stream than that for control it is ignored.
+        ("ORIGIN", vec![beside(0x0c), ok(), beside(0x0c), data(b"a"), beside(0x0c), End], Read),
         ("reserved frames", vec![beside(0x21), ok(), beside(0x21), data(b"a"), beside(0x21), End], Read),
         ("an end within HEADERS", vec![Response(vec![0x01, 9, 0, 0]), End], FRAME),
         ("an end within DATA", vec![ok(), Response(vec![0x00, 9, 0]), End], FRAME),
@@ -395,6 +401,8 @@ async fn control_streams_say_what_servers_may_say() {
         ("PRIORITY_UPDATE", vec![control(&[0x80, 0x0f, 0x07, 0x00, 1, 0])], FRAME_UNEXPECTED),
         ("SETTINGS twice", vec![control(&[0x04, 0])], FRAME_UNEXPECTED),
         ("no SETTINGS", vec![Uni(vec![0x00, 0x07, 1, 0])], MISSING_SETTINGS),
+        ("ORIGIN that ends within an entry", vec![control(&[0x0c, 3, 0, 9, b'h'])], FRAME),
+        ("ORIGIN that ends within a length", vec![control(&[0x0c, 1, 0])], FRAME),
         ("a reserved frame before SETTINGS", vec![Uni(vec![0x00, 0x21, 0])], MISSING_SETTINGS),
         ("CANCEL_PUSH", vec![control(&[0x03, 1, 0])], ID),
         ("GOAWAY of a push", vec![control(&[0x07, 1, 5])], ID),
@@ -410,6 +418,7 @@ async fn control_streams_say_what_servers_may_say() {
         ("half a setting", vec![settings(&[0x06])], FRAME),
         ("settings that nobody knows", vec![settings(&[0x21, 1]), ok_with(&[]), End], Read),
         ("a frame that nobody knows", vec![control(&[0x21, 2, 0, 0]), ok_with(&[]), End], Read),
+        ("ORIGIN of strange origins", vec![control(&[0x0c, 4, 0, 2, 0xff, b'*']), ok_with(&[]), End], Read),
         ("GOAWAY that falls", vec![control(&[0x07, 1, 8, 0x07, 1, 4]), ok_with(&[]), End], Read),
         ("an endless frame that is understood", vec![control(&[0x07, 0x80, 1, 0, 0])], Closed(0x107)),
     ])

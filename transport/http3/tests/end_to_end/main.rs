@@ -14,6 +14,8 @@ mod extended_connect;
 mod hostile;
 #[cfg(test)]
 mod hostile_server;
+#[cfg(test)]
+mod origins;
 mod priorities;
 #[cfg(test)]
 mod raw;

@@ -47,7 +47,17 @@ pub async fn pair_within(idle: Duration, memory: Arc<MemoryQuota>) -> Pair {
 
 /// The same, with so many unidirectional streams at a time.
 pub async fn pair_of(idle: Duration, memory: Arc<MemoryQuota>, max_streams_uni: u64) -> Pair {
-    let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    pair_with(&["localhost"], idle, memory, max_streams_uni).await
+}
+
+/// A connected pair whose server has a certificate for `names`.
+pub async fn pair_for(names: &[&str]) -> Pair {
+    pair_with(names, Duration::from_secs(20), Arc::default(), 128).await
+}
+
+async fn pair_with(names: &[&str], idle: Duration, memory: Arc<MemoryQuota>, max_streams_uni: u64) -> Pair {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let key = rcgen::generate_simple_self_signed(names).unwrap();
     let chain = key.cert.pem().into_bytes();
     let identity = Identity::Pem { chain: chain.clone(), key: key.signing_key.serialize_pem().into_bytes() };
     let mut transport = TransportConfig::new(Arc::new(|| Policy::default().scheduler()));

@@ -18,6 +18,15 @@ impl ServerNames {
     /// The number of the certificate for clients that name no host, and for hosts that no certificate names.
     pub const DEFAULT: usize = 0;
 
+    /// Returns the names of the certificate `der` alone, as number [`ServerNames::DEFAULT`]; `None` if it is none. This tells nothing of
+    /// whether it is genuine.
+    pub fn of_certificate(der: &[u8]) -> Option<Self> {
+        let certificate = X509::from_der(der).ok()?;
+        let mut names = Self::default();
+        names.add(Self::DEFAULT, &certificate);
+        Some(names)
+    }
+
     /// Adds the names of the certificate of this number.
     pub(super) fn add(&mut self, number: usize, certificate: &X509) {
         for name in certificate.subject_alt_names().iter().flatten().filter_map(|name| name.dnsname()) {
@@ -50,12 +59,32 @@ impl ServerNames {
         self.of(&host).any(|known| known == number) || self.choose(Some(&host)) == number
     }
 
+    /// Returns true if the certificate of this number is for `host`.
+    pub fn covers(&self, number: usize, host: &str) -> bool {
+        self.of(&canonical(host)).any(|known| known == number)
+    }
+
+    /// The names that the certificate of this number has itself, in no order: those without a wildcard.
+    pub fn listed(&self, number: usize) -> impl Iterator<Item = &str> {
+        of_number(&self.exact, number)
+    }
+
+    /// The parents of the names that the certificate of this number is for by a wildcard, in no order.
+    pub fn parents(&self, number: usize) -> impl Iterator<Item = &str> {
+        of_number(&self.below, number)
+    }
+
     /// The certificates for `host`, those with its very name first.
     fn of(&self, host: &str) -> impl Iterator<Item = usize> {
         let exact = self.exact.get(host);
         let below = host.split_once('.').and_then(|(_, parent)| self.below.get(parent));
         exact.into_iter().chain(below).flatten().copied()
     }
+}
+
+/// The names that the certificate of this number is among the certificates of.
+fn of_number(names: &HashMap<String, Vec<usize>>, number: usize) -> impl Iterator<Item = &str> {
+    names.iter().filter(move |(_, numbers)| numbers.contains(&number)).map(|(name, _)| name.as_str())
 }
 
 /// `name` in lower case, without the dot of the root.
@@ -110,5 +139,33 @@ mod tests {
         assert!(names.serves(1, "shared.test") && names.serves(2, "Shared.Test"), "both are for it");
         assert!(!names.serves(1, "b.test") && !names.serves(0, "a.test") && !names.serves(1, "main.test"));
         assert!(names.serves(0, "unknown.test") && !names.serves(1, "unknown.test"));
+        assert!(names.covers(1, "A.Test.") && !names.covers(1, "b.test"));
+        assert!(!names.covers(0, "unknown.test"), "it would be shown, and is not for it");
+    }
+
+    #[test]
+    fn a_certificate_lists_its_names_and_the_parents_of_its_wildcards() {
+        let names = names(&[&["main.test", "*.wild.test"], &["Other.Test", "main.test"]]);
+        let sorted = |names: Vec<&str>| {
+            let mut names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(sorted(names.listed(0).collect()), ["main.test"]);
+        assert_eq!(sorted(names.listed(1).collect()), ["main.test", "other.test"]);
+        assert_eq!(names.parents(0).collect::<Vec<_>>(), ["wild.test"]);
+        assert_eq!(names.parents(1).count() + names.listed(2).count(), 0);
+    }
+
+    #[test]
+    fn the_names_of_one_certificate_are_read_from_it() {
+        let names = ["a.test".to_owned(), "*.b.test".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        let names = ServerNames::of_certificate(made.cert.der()).unwrap();
+        assert!(
+            names.covers(ServerNames::DEFAULT, "a.test") && names.covers(ServerNames::DEFAULT, "x.b.test")
+        );
+        assert!(!names.covers(ServerNames::DEFAULT, "b.test"));
+        assert!(ServerNames::of_certificate(b"nonsense").is_none());
     }
 }
