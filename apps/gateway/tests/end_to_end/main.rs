@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails in a test fails the test")]
 
 mod balance;
+mod browsers;
 #[path = "../common/mod.rs"]
 mod common;
 
