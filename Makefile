@@ -16,7 +16,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help platforms releases dist wheel mutants prove memory admission fresh attacks chaos failover live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak tunnel lint fmt interop quinn moq runner aioquic bench rules supply-chain fuzz build clean prepare-%
+.PHONY: help platforms releases dist wheel mutants prove memory admission fresh attacks chaos failover live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak tunnel lint fmt interop firefox quinn moq runner aioquic bench rules supply-chain fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -124,6 +124,12 @@ fmt: ## format the code
 
 interop: prepare-interop ## exchange data with other implementations, put the table into docs/results
 	@scripts/interop.sh $(or $(ARGS),--write docs/results/interop.md)
+
+firefox: prepare-firefox ## have Firefox find the gateway's HTTP/3 by itself, upload, and speak over WebSocket and WebTransport
+	@mkdir -p "$(TARGET)/firefox"
+	@HVQ_FIREFOX=$$(command -v firefox-esr || command -v firefox) HVQ_CERTUTIL=certutil HVQ_SCREENSHOTS="$(abspath $(TARGET))/firefox" \
+		cargo test $(ALL) --test end_to_end firefox -- --ignored --nocapture
+	@echo "firefox: pictures of the pages are in $(TARGET)/firefox"
 
 quinn: prepare-base ## run quinn's own examples and tests over hvq-quinn, put the table into docs/results
 	@scripts/quinn.sh $(or $(ARGS),--write docs/results/quinn.md)

@@ -1,6 +1,7 @@
 //! A page in a browser, through the gateway to an origin: HTTP/3 that it finds by itself, an upload, WebSockets.
 
 use crate::common::page_in_chromium;
+use crate::firefox::screenshot_of_firefox;
 use crate::names::{Made, tables};
 use crate::setup::{Fixture, Origin, Visit, length, public_key};
 use futures::{SinkExt, StreamExt};
@@ -168,4 +169,18 @@ async fn websockets_of_chromium_come_over_the_connection_that_it_has_or_a_new_on
     let over_http3 =
         sockets_of_chromium(&["--enable-features=EnableWebsocketsOverHttp3,WebsocketsOverHttp3"]);
     assert_eq!(over_http3.await, ["HTTP/3.0", "HTTP/1.1"]);
+}
+
+#[tokio::test]
+#[ignore = "needs Firefox: make firefox"]
+async fn firefox_finds_http3_uploads_and_speaks_over_websockets() {
+    let (authority, made) = Made::below_an_authority(&["page.example", "sockets.example"]);
+    let place = Place::new(made).await;
+    screenshot_of_firefox(&place.url(), &authority, "gateway.png").await;
+    let reported = place.check();
+    let protocols = [place.protocol_of("/own").await, place.protocol_of("/other").await];
+    assert!(reported.agent.contains("Firefox/"), "{reported:?}");
+    println!("{}: visits by {:?}, WebSockets by {protocols:?}", reported.agent, reported.protocols);
+    // The other host shares certificate and address, so that Firefox asks for it over the connection of HTTP/2, too.
+    assert_eq!(protocols, ["HTTP/2.0", "HTTP/2.0"]);
 }

@@ -13,6 +13,7 @@ mod compression;
 mod connect_ip;
 mod early;
 mod failing;
+mod firefox;
 mod hostile;
 mod idle;
 mod many;

@@ -28,6 +28,27 @@ impl Made {
     }
 }
 
+impl Made {
+    /// A certificate for `names` below an authority, as browsers want one, and the authority, in PEM.
+    pub fn below_an_authority(names: &[&str]) -> (String, Self) {
+        let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        params.distinguished_name.push(rcgen::DnType::CommonName, "hvq's tests");
+        let issuer =
+            rcgen::CertifiedIssuer::self_signed(params, rcgen::KeyPair::generate().unwrap()).unwrap();
+        let key = rcgen::KeyPair::generate().unwrap();
+        let listed: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = rcgen::CertificateParams::new(listed).unwrap();
+        params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ServerAuth];
+        let now = std::time::SystemTime::now();
+        params.not_before = (now - std::time::Duration::from_secs(3600)).into();
+        params.not_after = (now + std::time::Duration::from_secs(30 * 86_400)).into();
+        let chain = params.signed_by(&key, &issuer).unwrap().pem();
+        let authority = AsRef::<rcgen::Certificate>::as_ref(&issuer).pem();
+        (authority, Self { chain, key: key.serialize_pem() })
+    }
+}
+
 /// The tables of further certificates in these files.
 pub fn tables(names: &[&str]) -> String {
     let table = |name| format!("[[identity]]\ncertificate = 'DIR/{name}.pem'\nkey = 'DIR/{name}.key'\n");

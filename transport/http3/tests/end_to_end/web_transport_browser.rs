@@ -1,4 +1,4 @@
-//! Chromium as a client of WebTransport: a page talks to the example's server.
+//! Chromium and Firefox as clients of WebTransport: a page talks to the example's server.
 
 use crate::setup::within;
 use crate::web_transport_echo;
@@ -83,6 +83,27 @@ fn chromium(url: &str, profile: &Path) -> Browser {
     Browser(browser.expect("Chromium starts"))
 }
 
+/// Has Firefox load `url` with a new profile below `profile`.
+fn firefox(url: &str, profile: &Path) -> Browser {
+    let program = std::env::var_os("HVQ_FIREFOX").expect("make firefox says where it is");
+    let quiet = [
+        "network.captive-portal-service.enabled",
+        "network.connectivity-service.enabled",
+        "app.update.enabled",
+    ];
+    let preferences: String = quiet.iter().map(|name| format!("user_pref(\"{name}\", false);\n")).collect();
+    std::fs::write(profile.join("user.js"), preferences).unwrap();
+    let browser = Command::new(program)
+        .args(["--headless", "--no-remote", "--profile"])
+        .arg(profile)
+        .arg(url)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    Browser(browser.expect("Firefox starts"))
+}
+
 /// Serves `page` over HTTP/1.1 until it reports a result.
 async fn result_of(page: String, listener: TcpListener) -> String {
     loop {
@@ -101,7 +122,18 @@ async fn result_of(page: String, listener: TcpListener) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_in_chromium_echoes_over_streams_and_datagrams() {
-    // Chromium takes certificates by their hash that have an ECDSA key and are valid for two weeks at most.
+    echoes(chromium).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Firefox: make firefox"]
+async fn a_page_in_firefox_echoes_over_streams_and_datagrams() {
+    echoes(firefox).await;
+}
+
+/// Has a page in `browser` talk to the example's server.
+async fn echoes(browser: impl Fn(&str, &Path) -> Browser) {
+    // Browsers take certificates by their hash that have an ECDSA key and are valid for two weeks at most.
     let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
     params.not_before = (SystemTime::now() - Duration::from_secs(3600)).into();
     params.not_after = (SystemTime::now() + Duration::from_secs(10 * 86_400)).into();
@@ -119,7 +151,7 @@ async fn a_page_in_chromium_echoes_over_streams_and_datagrams() {
     let der = certificate.der().iter().map(u8::to_string).collect::<Vec<_>>().join(",");
     let page = PAGE.replace("DER", &der).replace("PORT", &port.to_string());
     let profile = tempfile::tempdir().unwrap();
-    let _browser = chromium(&format!("http://{address}/"), profile.path());
+    let _browser = browser(&format!("http://{address}/"), profile.path());
     assert_eq!(within(result_of(page, listener)).await, "bidirectional-unidirectional-datagram");
     let end = SessionEnd::ClosedByPeer { code: 7, reason: "done".to_owned() };
     assert_eq!(within(ends.recv()).await, Some(end));
