@@ -417,7 +417,7 @@ impl Endpoint {
             }
         }
         while let Some(handle) = self.schedule.next() {
-            let is_one_of_several = self.connections.len() > 1;
+            let connections = self.connections.len();
             let Some(connection) = self.connections.get_mut(&handle) else {
                 self.schedule.forget(handle);
                 continue;
@@ -429,11 +429,11 @@ impl Endpoint {
                 }
             }
             // A connection that is alone knows what it sent.
-            let shares = is_one_of_several || self.accounts.is_in_use();
+            let shares = connections > 1 || self.accounts.is_in_use();
             connection.exchange_pool(&mut self.pool);
             connection.attach_blocks(&mut self.blocks);
             if shares {
-                connection.learn_competition(&self.accounts, now);
+                connection.learn_competition(&self.accounts, connections, now);
             }
             let step = knowledge::poll(connection, &mut self.knowledge, self.config.epoch, now);
             if shares {

@@ -160,7 +160,7 @@ settings! { TransportConfig:
 
     /// The number of full datagrams that the client sends to open a path, so that the server may answer with more than
     /// three before the address is validated (RFC 9000 §8.1), and so that it shows what the path carries; none where the hinted
-    /// rate makes one take more than a millisecond, and none beside other connections of the endpoint, which together would fill
+    /// rate makes one take more than a millisecond, and none on one of more than four connections of the endpoint, which together would fill
     /// a slow link. Default: 4.
     set_opening_datagrams(opening_datagrams: u8);
 

@@ -169,6 +169,26 @@ fn those_that_open_paths_on_a_narrow_channel_wait_for_each_other() {
     assert!(times[1] == 1 && times[5] < 60, "{times:?}");
 }
 
+/// Returns the bytes that the first of so many connections of a client sends at once to open a path of which nothing is promised.
+fn opening_bytes(connections: usize) -> u64 {
+    let mut config = transport();
+    config.set_multipath(Multipath::UpTo(PathId(2)));
+    let mut network = Network::new(config.clone(), config);
+    let [first, second] = [RTT / 2; 2].map(|delay| network.link(delay));
+    let handles: Vec<_> = (0..connections).map(|_| network.connect(first)).collect();
+    network.run_for(Duration::from_secs(1));
+    let begun = network.now;
+    let path = network.client(handles[0]).open_path(second, begun).unwrap();
+    network.run_for(Duration::from_millis(1));
+    network.client(handles[0]).path_stats(path).unwrap().counters.bytes_sent
+}
+
+#[test]
+fn few_connections_open_their_paths_with_padding_and_many_without() {
+    let bytes = [1, 4, 5].map(opening_bytes);
+    assert!(bytes[0] >= 5 * 1_200 && bytes[1] == bytes[0] && bytes[2] < 2 * 1_200, "{bytes:?}");
+}
+
 #[test]
 fn a_path_is_opened_at_once_beside_one_that_does_not_answer() {
     let mut crowd = Crowd::of(6);
