@@ -69,13 +69,18 @@ fn a_belief_reaches_the_ends_that_it_is_of() {
 #[test]
 fn a_server_of_somebody_else_places_by_its_own_policy_and_knows_nothing() {
     let records = runs(
-        "schemes = [\"hvc\", \"foreign:min-rtt\", \"foreign:round-robin\"]\n[download]\n[matrix]\nsize = [\"1MB\"]",
+        "schemes = [\"hvc\", \"foreign:min-rtt\", \"foreign:round-robin\"]\n[download]\n[matrix]\n\
+         belief = [\"none\", \"client\"]\nsize = [\"1MB\"]",
     );
     let urllc = values(&records, "urllc_bytes");
     println!("{urllc:?}");
-    assert!(urllc["foreign:round-robin"] > 2.0 * urllc["hvc"], "{urllc:?}");
-    assert!(urllc["foreign:min-rtt"] > 2.0 * urllc["hvc"], "{urllc:?}");
-    assert_ne!(urllc["foreign:min-rtt"], urllc["foreign:round-robin"]);
+    assert!(urllc["foreign:round-robin none"] > 2.0 * urllc["hvc none"], "{urllc:?}");
+    assert!(urllc["foreign:min-rtt none"] > 2.0 * urllc["hvc none"], "{urllc:?}");
+    assert_ne!(urllc["foreign:min-rtt none"], urllc["foreign:round-robin none"]);
+    // A client that knows the channel has it spare that.
+    for foreign in ["foreign:min-rtt", "foreign:round-robin"] {
+        assert!(urllc[&format!("{foreign} client")] < 0.6 * urllc[&format!("{foreign} none")], "{urllc:?}");
+    }
 }
 
 #[test]

@@ -16,9 +16,10 @@ const TURN: usize = 5;
 /// until the path counts as silent, and with flapping again each time.
 const IN_TURN: [&str; 2] = ["round-robin", "weighted"];
 
-/// One over the share of random cells in which policies that choose a path may be late. Of these cells 2.2 % are: most where channels flap, or
-/// are both dark at once.
-const LATE: usize = 40;
+/// One over the share of random cells in which policies that choose a path may be late. Of these cells 2.6 % are: most where channels flap, or
+/// are both dark at once. What shifts loads by a packet moves some of them, either way: of 2,400 cells of other seeds, 8 became late and 8 in
+/// time by a change of how paths open.
+const LATE: usize = 32;
 
 /// The outcomes of `cells`, each with the policies that `turn` picks by its index.
 fn outcomes(cells: &[OutageCell], turn: impl Fn(usize) -> Vec<usize> + Sync) -> Vec<OutageOutcome> {
