@@ -6,6 +6,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use tokio::sync::watch;
 
 /// Tickets that are kept at most.
 const CAPACITY: usize = 16;
@@ -17,6 +18,8 @@ const LARGEST: u64 = 1 << 16;
 pub struct FileSessions {
     path: PathBuf,
     tickets: Mutex<Vec<(String, SessionTicket)>>,
+    /// Tickets that came since the file was opened.
+    fresh: watch::Sender<usize>,
 }
 
 impl FileSessions {
@@ -29,11 +32,25 @@ impl FileSessions {
         let text =
             text.or_fail(Exit::Usage, || format!("cannot read the session file {}", path.display()))?;
         let tickets: Vec<_> = text.lines().filter_map(read_line).collect();
-        let sessions = Self { path: path.to_owned(), tickets: Mutex::new(tickets) };
+        let sessions =
+            Self { path: path.to_owned(), tickets: Mutex::new(tickets), fresh: watch::Sender::new(0) };
         // A file that cannot be written is told now, not when the first ticket arrives.
         let saved = sessions.change(|_| ());
         saved.or_fail(Exit::Usage, || format!("cannot write the session file {}", path.display()))?;
         Ok(sessions)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits until a server sent a ticket. An answer to a request in 0-RTT is there before the handshake is complete, and tickets
+    /// come after that.
+    pub async fn ticket(&self) {
+        // The sender is here, so that waiting cannot fail.
+        let mut fresh = self.fresh.subscribe();
+        let _there = fresh.wait_for(|tickets| *tickets > 0).await;
     }
 
     /// Applies `change`, and writes the file.
@@ -56,6 +73,7 @@ impl SessionStore for FileSessions {
         if let Err(error) = self.change(|tickets| tickets.push((server_name.to_owned(), ticket))) {
             tracing::warn!(%error, "cannot write the session file");
         }
+        self.fresh.send_modify(|tickets| *tickets += 1);
     }
 
     fn take(&self, server_name: &str, protocols: &[Vec<u8>]) -> Option<SessionTicket> {

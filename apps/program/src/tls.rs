@@ -92,8 +92,8 @@ impl From<Verify> for Trust {
 /// A client's use of session tickets.
 #[derive(Debug, Default)]
 pub struct Resumption {
-    /// The file that they are kept in.
-    pub file: Option<PathBuf>,
+    /// Those that there are, and the file that they are kept in.
+    pub sessions: Option<Arc<FileSessions>>,
     /// Tells whether requests are sent in 0-RTT.
     pub early_data: EarlyData,
 }
@@ -140,9 +140,8 @@ pub fn client_of(
     if let Some(identity) = identity {
         builder = builder.identity(identity);
     }
-    if let Some(file) = &resumption.file {
-        let sessions = Arc::new(FileSessions::open(file)?);
-        builder = builder.sessions(sessions).early_data(resumption.early_data);
+    if let Some(sessions) = &resumption.sessions {
+        builder = builder.sessions(sessions.clone()).early_data(resumption.early_data);
     }
     if let Some(path) = &secrecy.keylog {
         builder = builder.keylog(open_keylog(path)?);

@@ -19,6 +19,7 @@ use hvq_program::client::{
     self, ErrorStatus, RequestOptions, Session, Settings, Sink, Statistics, Target, fetch,
 };
 use hvq_program::names::Names;
+use hvq_program::sessions::FileSessions;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,7 +132,8 @@ impl GetArguments {
             true => EarlyData::On,
             false => EarlyData::Off,
         };
-        let resumption = Resumption { file: self.resumption.session.clone(), early_data };
+        let sessions = self.resumption.session.as_deref().map(FileSessions::open).transpose()?.map(Arc::new);
+        let resumption = Resumption { sessions: sessions.clone(), early_data };
         let tls = tls::client(self.trust.trust(), &network.transport.secrecy(), &resumption)?;
         let transport = network.transport.config().set_handshake_timeout(network.connect_timeout).clone();
         Ok(Settings {
@@ -140,7 +142,7 @@ impl GetArguments {
             paths: network.paths.choice()?,
             replay,
             migrate_after: network.migrate_after,
-            sessions: self.resumption.session.clone(),
+            sessions,
         })
     }
 

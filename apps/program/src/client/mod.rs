@@ -20,9 +20,10 @@ pub use target::Target;
 
 use crate::names::Names;
 use crate::path_choice::PathChoice;
+use crate::sessions::FileSessions;
 use hvq::ClientConfig;
 use hvq::tls::Replay;
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The settings of a client's connections.
@@ -38,6 +39,6 @@ pub struct Settings {
     pub replay: Replay,
     /// The time after which the first path moves to another port; `None` lets it stay.
     pub migrate_after: Option<Duration>,
-    /// The file of session tickets, beside which one keeps what was measured of paths.
-    pub sessions: Option<PathBuf>,
+    /// The session tickets, beside whose file another keeps what was measured of paths.
+    pub sessions: Option<Arc<FileSessions>>,
 }

@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+/// The time that the server may take to send a session ticket, if they are kept: most send one as the handshake ends, and some never.
+const TICKET: Duration = Duration::from_millis(200);
+
 /// The time that the server may take to notice that the connection is closed.
 const GOODBYE: Duration = Duration::from_millis(500);
 
@@ -44,7 +47,7 @@ impl Session {
         let config = &settings.config;
         let endpoint = Endpoint::client(&[])?;
         if let Some(sessions) = &settings.sessions {
-            restore_knowledge(&endpoint, sessions);
+            restore_knowledge(&endpoint, sessions.path());
         }
         let approach = target.approach(&settings.names, &settings.paths).await?;
         for Destination { address, paths } in &approach.destinations {
@@ -115,12 +118,15 @@ impl Session {
     /// Ends the connection and tells the server.
     pub async fn close(self, console: Console) {
         self.others.warn(console);
+        if let Some(sessions) = &self.settings.sessions {
+            let _none = timeout(TICKET, sessions.ticket()).await;
+        }
         self.connection.close(hvq_h3::Code::H3_NO_ERROR.value(), b"");
         self.watching.abort();
         drop((self.http, self.connection));
         let _late = timeout(GOODBYE, self.endpoint.wait_idle()).await;
         if let Some(sessions) = &self.settings.sessions {
-            keep_knowledge(&self.endpoint, sessions);
+            keep_knowledge(&self.endpoint, sessions.path());
         }
     }
 }
