@@ -37,22 +37,22 @@ pub(crate) struct Reliefs {
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     /// The path that it came over.
-    pub path: PathId,
+    path: PathId,
     /// Its size in bytes.
-    pub bytes: usize,
+    bytes: usize,
     /// The rate that this end's application promises to what arrives there.
-    pub promised: Option<Bandwidth>,
+    promised: Option<Bandwidth>,
     /// The other paths, if there is one that may be wider.
-    pub others: Option<Others>,
+    others: Option<Others>,
 }
 
 /// The paths beside a narrow one.
 #[derive(Clone, Copy, Debug)]
 struct Others {
     /// The time by which the quickest of them takes longer, one way.
-    pub later_by: Duration,
+    later_by: Duration,
     /// The longest round trip.
-    pub round_trip: Duration,
+    round_trip: Duration,
 }
 
 /// One path of a promised rate.
@@ -187,9 +187,7 @@ impl Paths {
 
     /// Looks at what is due, and tells the peer of paths that it need not spare any more.
     pub(crate) fn review_reliefs(&mut self, now: Instant) {
-        let Some(reliefs) = self.reliefs.as_mut().filter(|reliefs| reliefs.deadline().is_some()) else {
-            return;
-        };
+        let Some(reliefs) = self.reliefs.as_mut() else { return };
         for id in reliefs.review(now) {
             self.spare(id, false);
         }
