@@ -16,7 +16,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help platforms releases dist wheel mutants prove memory admission fresh attacks chaos failover live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak tunnel lint fmt interop firefox quinn moq runner aioquic bench rules supply-chain fuzz build clean prepare-%
+.PHONY: help platforms releases semver dist wheel mutants prove memory admission fresh attacks chaos failover live video header install ffi-test ffi-fuzz ffi-bench demo controllers report goals test soak tunnel lint fmt interop firefox quinn moq runner aioquic bench rules supply-chain fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -169,6 +169,9 @@ platforms: prepare-platforms ## type-check the crates for Windows, macOS, Androi
 
 releases: prepare-platforms ## compile the crates and the program with the oldest Rust that each permits, put the table into docs/results
 	@scripts/releases.py $(or $(ARGS),--write docs/results/platforms.md)
+
+semver: prepare-semver ## compare the interfaces of the crates with the last tag (ARGS=REVISION), say what breaks and CHANGELOG does not name
+	@scripts/semver.py $(ARGS)
 
 supply-chain: prepare-rules ## check licences, sources, bans and advisories of all dependencies, list them (SBOM)
 	@scripts/supply-chain.sh "$(TARGET)/sbom"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that a target has its tools: scripts/deps.sh base|test|demo|video|live|chaos|interop|firefox|runner|bench|ffi|mutants|rules|fresh|dist|platforms ...
+# Makes sure that a target has its tools: scripts/deps.sh base|test|demo|video|live|chaos|interop|firefox|runner|bench|ffi|mutants|rules|fresh|dist|platforms|semver ...
 #
 # scripts/tools.txt lists the tools of each target. Missing Debian packages are installed when that needs no password;
 # otherwise one message names them all.
@@ -70,7 +70,7 @@ groups() {
 check() {
     local wanted target package checks one
     grep -q "^\(include  *\)\?$1 " "$list" ||
-        fail "unknown target '$1'; known: base test demo video live chaos interop firefox runner bench ffi mutants rules fresh dist platforms"
+        fail "unknown target '$1'; known: base test demo video live chaos interop firefox runner bench ffi mutants rules fresh dist platforms semver"
     wanted=" $(groups "$1" | sort -u | tr '\n' ' ') "
     while read -r target package checks; do
         [[ $target != '' && $target != '#'* && $target != include && $wanted == *" $target "* ]] || continue
