@@ -6,6 +6,7 @@
 
 mod attacks;
 mod catalogue;
+mod choice;
 mod modules;
 mod report;
 mod results;
@@ -15,18 +16,18 @@ mod scratch;
 mod suite;
 mod triage;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use catalogue::{Key, Mutant};
-use clap::{Args, Parser, Subcommand};
-use modules::{Module, PACKAGES, Package};
+use choice::Choice;
+use clap::{Parser, Subcommand};
+use modules::{MODULES, Module, PACKAGES, Package};
 use results::{Entry, Results};
 use scratch::{Dropped, Scratch};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 use suite::Suite;
 use triage::Triage;
 
@@ -59,60 +60,6 @@ enum Action {
     Check,
 }
 
-#[derive(Args)]
-struct Choice {
-    /// Modules: wire, crypto, path, …; all unless named.
-    #[arg(long, value_delimiter = ',')]
-    module: Vec<String>,
-    /// Parts of the names of files.
-    #[arg(long, value_delimiter = ',')]
-    file: Vec<String>,
-    /// One part of several of the mutants, as in 1/4.
-    #[arg(long, value_parser = shard)]
-    shard: Option<(usize, usize)>,
-    /// Tries what was not tried before, and nothing else.
-    #[arg(long)]
-    untried: bool,
-    /// Takes the last build of each crate and what was recorded of its tests, whatever has changed since.
-    #[arg(long)]
-    reuse: bool,
-    /// Tries again what survived before, and nothing else.
-    #[arg(long)]
-    only_survivors: bool,
-    /// Processes at a time.
-    #[arg(long, default_value_t = 2)]
-    jobs: usize,
-    /// Seconds that the tests of a mutant may take, as measured without one.
-    #[arg(long, default_value_t = 60)]
-    budget: u64,
-    /// Asks the tests of other crates, too.
-    #[arg(long)]
-    deep: bool,
-    /// Prints what became of each mutant as JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-fn shard(text: &str) -> Result<(usize, usize), String> {
-    let parts = text.split_once('/').and_then(|(part, all)| Some((part.parse().ok()?, all.parse().ok()?)));
-    parts.filter(|(part, all)| (1..=*all).contains(part)).ok_or_else(|| "not as in 1/4".into())
-}
-
-impl Choice {
-    /// Returns whether a mutant is to be tried.
-    fn wants(&self, mutant: &Mutant, index: usize, results: &Results, triage: &Triage) -> bool {
-        let key = &mutant.key;
-        let Some(module) = Module::of(&key.file) else { return false };
-        let named = self.module.is_empty() || self.module.iter().any(|name| name == module.name);
-        let in_file = self.file.is_empty() || self.file.iter().any(|part| key.file.contains(part.as_str()));
-        let in_shard = self.shard.is_none_or(|(part, all)| index % all == part - 1);
-        let survived = || results.0.get(key).is_some_and(|entry| entry.outcome.survives());
-        let again = !self.only_survivors || survived() && triage.reason(key).is_none();
-        let fresh = !self.untried || !results.0.contains_key(key);
-        named && in_file && in_shard && again && fresh
-    }
-}
-
 fn main() -> ExitCode {
     match perform(&Command::parse()) {
         Ok(code) => code,
@@ -127,20 +74,18 @@ fn perform(command: &Command) -> Result<ExitCode> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the repository is around it")?;
     let place = root.join(&command.place);
     std::fs::create_dir_all(&place)?;
-    let file = place.join("results.json");
-    let (mut results, triage) = (Results::load(&file)?, Triage::load(root)?);
+    let (mut results, triage) = (Results::load(root)?, Triage::load(root)?);
     match &command.action {
         Action::Run(choice) => {
             let mut tried = Vec::new();
             for package in &PACKAGES {
                 tried.extend(try_package(root, &place, package, choice, (&mut results, &triage))?);
             }
-            ensure!(!tried.is_empty(), "no mutant is chosen");
             if choice.json {
-                let entries: Vec<_> = tried.iter().filter_map(|key| results.0.get(key)).collect();
-                println!("{}", serde_json::to_string_pretty(&entries)?);
+                println!("{}", serde_json::to_string_pretty(&tried)?);
             }
-            Ok(tell(&tried, &results, &triage))
+            eprintln!("mutants: {} were tried", tried.len());
+            tell(root, choice, &results, &triage)
         }
         Action::Report { write } => {
             let keys = all_keys(root)?;
@@ -150,14 +95,7 @@ fn perform(command: &Command) -> Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        Action::Survivors(choice) => {
-            let mutants = PACKAGES.iter().map(|package| catalogue::list(root, package.name));
-            let mutants: Vec<Mutant> = mutants.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-            let chosen = mutants.iter().enumerate();
-            let chosen = chosen.filter(|(index, mutant)| choice.wants(mutant, *index, &results, &triage));
-            let keys: Vec<Key> = chosen.map(|(_, mutant)| mutant.key.clone()).collect();
-            Ok(tell(&keys, &results, &triage))
-        }
+        Action::Survivors(choice) => tell(root, choice, &results, &triage),
         Action::Attacks => ask_attacks(root, &place),
         Action::Check => {
             let stale = triage.stale(&all_keys(root)?, &results);
@@ -173,52 +111,63 @@ fn all_keys(root: &Path) -> Result<Vec<Key>> {
     Ok(mutants.into_iter().flatten().map(|mutant| mutant.key).collect())
 }
 
-/// Tries the chosen mutants of one crate; which they were.
+/// Tries the chosen mutants of one crate, and returns what became of them.
 fn try_package(
     root: &Path,
     place: &Path,
     package: &Package,
     choice: &Choice,
     (results, triage): (&mut Results, &Triage),
-) -> Result<Vec<Key>> {
-    let named =
-        |module: &Module| choice.module.is_empty() || choice.module.iter().any(|name| name == module.name);
-    if !modules::MODULES.iter().any(|module| module.package == package.name && named(module)) {
+) -> Result<Vec<Entry>> {
+    if !MODULES.iter().any(|module| module.package == package.name && choice.names(module)) {
         return Ok(Vec::new());
     }
     let state = place.join(format!("{}.json", package.name));
-    let build = if choice.reuse {
+    let all = catalogue::list(root, package.name)?;
+    let sources = sources(root, &all)?;
+    let build: Build = if choice.reuse {
         let text = fs::read_to_string(&state).with_context(|| format!("{} was not built", package.name))?;
         serde_json::from_str(&text)?
     } else {
-        let all = catalogue::list(root, package.name)?.into_iter().enumerate();
-        let chosen: Vec<Mutant> = all
-            .filter(|(index, mutant)| choice.wants(mutant, *index, results, triage))
-            .map(|(_, mutant)| mutant)
-            .collect();
+        let wanted = |(index, mutant): &(usize, &Mutant)| choice.wants(mutant, *index, results, triage);
+        let chosen: Vec<Mutant> = all.iter().enumerate().filter(wanted).map(|it| it.1.clone()).collect();
         if chosen.is_empty() {
             return Ok(Vec::new());
         }
-        let build = Build::new(root, place, package, choice, chosen)?;
+        let build = Build::new(root, place, package, choice, (chosen, &sources))?;
         fs::write(&state, serde_json::to_string(&build)?)?;
         build
     };
-    let Build { mutants, dropped, suite } = build;
+    let Build { mutants, dropped, suite, sources: built } = build;
     eprintln!("mutants: {} tests pass without a mutant; {:?} do not", suite.tests.len(), suite.failing);
     let indexed = mutants.iter().enumerate();
     let chosen = indexed.filter(|(index, mutant)| choice.wants(mutant, *index, results, triage));
+    // The build is not about a file whose code has changed since.
+    let is_current = |file: &String| built.get(file).is_some_and(|digest| sources.get(file) == Some(digest));
+    let chosen = chosen.filter(|(_, mutant)| is_current(&mutant.key.file));
     let mut chosen: Vec<&Mutant> = chosen.map(|(_, mutant)| mutant).collect();
     chosen.sort_by_key(|mutant| Module::index_of(&mutant.key.file));
-    let tried = chosen.iter().map(|mutant| mutant.key.clone()).collect();
+    for file in chosen.iter().map(|mutant| &mutant.key.file).collect::<BTreeSet<_>>() {
+        let keys = all.iter().map(|mutant| &mutant.key).filter(|key| key.file == *file);
+        results.begin(sources[file], keys);
+    }
+    let mut tried = Vec::new();
     for mutant in &chosen {
         if let Some(outcome) = dropped.outcome(mutant.number) {
-            results.put(Entry { key: mutant.key.clone(), outcome, test: None });
+            results.put(&mutant.key, outcome);
+            tried.push(Entry { key: mutant.key.clone(), outcome, test: None });
         }
     }
     chosen.retain(|mutant| dropped.outcome(mutant.number).is_none());
-    let effort = run::Effort { jobs: choice.jobs, budget: Duration::from_secs(choice.budget) };
-    run::run(&suite, &chosen, effort, (results, &place.join("results.json")))?;
+    tried.extend(run::run(&suite, &chosen, run::Effort::of(choice), (results, root))?);
     Ok(tried)
+}
+
+/// The digest of the code of each file with `mutants`.
+fn sources(root: &Path, mutants: &[Mutant]) -> Result<BTreeMap<String, u64>> {
+    let files: BTreeSet<&String> = mutants.iter().map(|mutant| &mutant.key.file).collect();
+    let digest = |file: &String| Ok((file.clone(), results::digest(&fs::read_to_string(root.join(file))?)));
+    files.into_iter().map(digest).collect()
 }
 
 fn ask_attacks(root: &Path, place: &Path) -> Result<ExitCode> {
@@ -227,7 +176,7 @@ fn ask_attacks(root: &Path, place: &Path) -> Result<ExitCode> {
     let all: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
     for package in &PACKAGES {
         let Ok(text) = fs::read_to_string(place.join(format!("{}.json", package.name))) else { continue };
-        let Build { mutants, dropped, suite } = serde_json::from_str(&text)?;
+        let Build { mutants, dropped, suite, .. } = serde_json::from_str(&text)?;
         let active: Vec<&Mutant> =
             mutants.iter().filter(|mutant| dropped.outcome(mutant.number).is_none()).collect();
         for row in &rows {
@@ -254,6 +203,8 @@ struct Build {
     mutants: Vec<Mutant>,
     dropped: Dropped,
     suite: Suite,
+    /// The digest of the code of each file.
+    sources: BTreeMap<String, u64>,
 }
 
 impl Build {
@@ -262,7 +213,7 @@ impl Build {
         place: &Path,
         package: &Package,
         choice: &Choice,
-        mutants: Vec<Mutant>,
+        (mutants, sources): (Vec<Mutant>, &BTreeMap<String, u64>),
     ) -> Result<Self> {
         eprintln!("mutants: {}: {} mutants", package.name, mutants.len());
         let scratch = Scratch::new(root, place)?;
@@ -278,20 +229,22 @@ impl Build {
             programs.extend(scratch.programs(tests)?);
         }
         let suite = Suite::record(programs, &place.join("records"), choice.jobs)?;
-        Ok(Self { mutants, dropped, suite })
+        Ok(Self { mutants, dropped, suite, sources: sources.clone() })
     }
 }
 
-/// Says which of `keys` survive without a reason; whether there are any.
-fn tell(keys: &[Key], results: &Results, triage: &Triage) -> ExitCode {
-    let mut left = 0;
-    for key in keys {
-        let Some(entry) = results.0.get(key) else { continue };
-        if entry.outcome.survives() && triage.reason(key).is_none() {
+/// Says which mutants that `choice` covers survive without a reason; the code is 1 if there are any.
+fn tell(root: &Path, choice: &Choice, results: &Results, triage: &Triage) -> Result<ExitCode> {
+    let (mut known, mut left) = (0, 0);
+    let keys = all_keys(root)?;
+    for (_, key) in keys.iter().enumerate().filter(|(index, key)| choice.covers(key, *index)) {
+        let Some(outcome) = results.get(key) else { continue };
+        known += 1;
+        if outcome.survives() && triage.reason(key).is_none() {
             left += 1;
-            eprintln!("{}: {} ({:?})\n    {}", key.file, key.mutation, entry.outcome, key.line);
+            eprintln!("{}: {} ({outcome:?})\n    {}", key.file, key.mutation, key.line);
         }
     }
-    eprintln!("mutants: {left} of {} survive without a reason", keys.len());
-    if left == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    eprintln!("mutants: {left} of {known} that were tried survive without a reason");
+    Ok(if left == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -41,8 +41,8 @@ impl Count {
         let mut count = Self::default();
         for key in keys.iter().filter(|key| wanted(key)) {
             count.listed += 1;
-            let Some(entry) = results.0.get(key) else { continue };
-            let field = match entry.outcome {
+            let Some(outcome) = results.get(key) else { continue };
+            let field = match outcome {
                 Outcome::Caught => &mut count.caught,
                 Outcome::TimedOut => &mut count.timed_out,
                 Outcome::Unviable => &mut count.unviable,
@@ -92,7 +92,8 @@ fn document(keys: &[Key], results: &Results, triage: &Triage) -> String {
         "# Mutants\n\n\
          `make mutants` writes this table. cargo-mutants lists small faults of each function; each is tried with those tests of its\n\
          crate that reach it, for some seconds; tests of other crates (`tests/`, real sockets) are asked only with `--deep`.\n\
-         \"Timed out\" counts as caught; \"no switch\" are those in constants and chains of `let`. `mutants/triage.toml` has the reasons.\n\n",
+         \"Timed out\" counts as caught; \"no switch\" are those in constants and chains of `let`. `mutants/triage.toml` has the reasons.\n\
+         An outcome counts while the code of its file stays as it was (`mutants/outcomes.txt`); after a change it is \"not run\".\n\n",
     );
     text.push_str(&table(keys, results, triage));
     let all = Count::of(keys, results, triage, |key| Module::of(&key.file).is_some());
@@ -103,7 +104,7 @@ fn document(keys: &[Key], results: &Results, triage: &Triage) -> String {
         all.caught + all.timed_out
     );
     let unexplained = |key: &&Key| {
-        let survives = results.0.get(*key).is_some_and(|entry| entry.outcome.survives());
+        let survives = results.get(key).is_some_and(Outcome::survives);
         survives && triage.reason(key).is_none() && Module::of(&key.file).is_some()
     };
     let left: Vec<&Key> = keys.iter().filter(unexplained).collect();
@@ -143,7 +144,6 @@ pub fn write(root: &Path, keys: &[Key], results: &Results, triage: &Triage) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::Entry;
 
     fn key(file: &str, ordinal: usize) -> Key {
         Key { file: file.into(), mutation: "replace < with > in f".into(), line: "a < b".into(), ordinal }
@@ -154,7 +154,8 @@ mod tests {
         let keys = [key("transport/core/src/wire/a.rs", 0), key("transport/core/src/wire/a.rs", 1)];
         let keys = [&keys[..], &[key("transport/core/src/path/b.rs", 0), key("other.rs", 0)]].concat();
         let mut results = Results::default();
-        results.put(Entry { key: keys[0].clone(), outcome: Outcome::Unreached, test: None });
+        results.begin(0, [&keys[0], &keys[1]]);
+        results.put(&keys[0], Outcome::Unreached);
         let text = table(&keys, &results, &Triage::default());
         assert!(text.contains("| `wire` | 2 | 0 | 0 | 0 | 0 | 0 | 1 | 1 |"), "{text}");
         assert!(text.contains("| `path` | 1 | not run |"), "{text}");

@@ -1,6 +1,7 @@
 //! Trying mutants: each against the tests that reach it, the nearest and quickest first.
 
 use crate::catalogue::Mutant;
+use crate::choice::Choice;
 use crate::results::{Entry, Outcome, Results};
 use crate::suite::{Suite, Test, Word, each};
 use anyhow::Result;
@@ -21,38 +22,56 @@ pub struct Effort {
     pub jobs: usize,
     /// The time that the tests of a mutant may take, as measured without one.
     pub budget: Duration,
+    /// The time after which no further mutant is begun.
+    pub limit: Duration,
 }
 
-/// Tries `mutants`, and adds what became of them to `results`, which are saved to a file now and then.
+impl Effort {
+    /// The effort that the command line asks for.
+    pub fn of(choice: &Choice) -> Self {
+        let limit = choice.minutes.map_or(Duration::MAX, |minutes| Duration::from_secs(60 * minutes));
+        Self { jobs: choice.jobs, budget: Duration::from_secs(choice.budget), limit }
+    }
+}
+
+/// Tries `mutants`, and adds what became of them to `results`, which are saved in the repository at a path now and then.
 ///
 /// # Errors
 ///
 /// If a program of tests cannot be run.
-pub fn run(suite: &Suite, mutants: &[&Mutant], effort: Effort, results: (&mut Results, &Path)) -> Result<()> {
+pub fn run(
+    suite: &Suite,
+    mutants: &[&Mutant],
+    effort: Effort,
+    (results, root): (&mut Results, &Path),
+) -> Result<Vec<Entry>> {
     let reaching = reaching(suite, mutants);
     let next = AtomicUsize::new(0);
     let begun = Instant::now();
-    let shared = Mutex::new((results.0, begun));
+    let shared = Mutex::new((results, begun, Vec::new()));
     let ends = each(effort.jobs, || -> Result<()> {
-        loop {
+        while begun.elapsed() < effort.limit {
             let index = next.fetch_add(1, Relaxed);
-            let Some(mutant) = mutants.get(index) else { return Ok(()) };
+            let Some(mutant) = mutants.get(index) else { break };
             let (outcome, test) = judge(suite, mutant, &reaching[index], effort.budget)?;
             let mut guard = shared.lock().expect("nobody panics");
-            guard.0.put(Entry { key: mutant.key.clone(), outcome, test });
-            if guard.1.elapsed() > SAVE {
-                guard.1 = Instant::now();
-                guard.0.save(results.1)?;
-                let survivors = mutants[..index].iter().filter_map(|it| guard.0.0.get(&it.key));
-                let survivors = survivors.filter(|entry| entry.outcome.survives()).count();
-                let (done, all, time) = (index + 1, mutants.len(), begun.elapsed().as_secs());
+            let (results, saved, tried) = &mut *guard;
+            results.put(&mutant.key, outcome);
+            tried.push(Entry { key: mutant.key.clone(), outcome, test });
+            if saved.elapsed() > SAVE {
+                *saved = Instant::now();
+                results.save(root)?;
+                let survivors = tried.iter().filter(|entry| entry.outcome.survives()).count();
+                let (done, all, time) = (tried.len(), mutants.len(), begun.elapsed().as_secs());
                 eprintln!("mutants: {done} of {all} in {time} s, {survivors} survive");
             }
         }
+        Ok(())
     });
     ends.into_iter().collect::<Result<()>>()?;
-    let guard = shared.into_inner().expect("nobody panics");
-    guard.0.save(results.1)
+    let (results, _, tried) = shared.into_inner().expect("nobody panics");
+    results.save(root)?;
+    Ok(tried)
 }
 
 /// For each mutant the tests that reach it, in the order in which they are asked.

@@ -72,10 +72,9 @@ impl Triage {
         for survivor in self.reasons.iter().flat_map(|reason| &reason.survivors) {
             let meant: Vec<&Key> = known.iter().filter(|key| survivor.is(key)).collect();
             let name = format!("{}: {}", survivor.file, survivor.mutation);
-            let outcome = |key: &&Key| results.0.get(*key).map(|entry| entry.outcome);
             if meant.is_empty() {
                 findings.push(format!("{name}: there is no such mutant"));
-            } else if meant.iter().all(|key| outcome(key) == Some(Outcome::Caught)) {
+            } else if meant.iter().all(|key| results.get(key) == Some(Outcome::Caught)) {
                 findings.push(format!("{name}: a test notices it, no reason is needed"));
             }
         }
@@ -86,7 +85,6 @@ impl Triage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::Entry;
 
     fn key(line: &str) -> Key {
         Key { file: "a.rs".into(), mutation: "replace < with <= in f".into(), line: line.into(), ordinal: 0 }
@@ -100,7 +98,8 @@ mod tests {
         let mut results = Results::default();
         assert!(triage.stale(&[key("x < y")], &results).is_empty());
         assert_eq!(triage.stale(&[key("z < y")], &results).len(), 1);
-        results.put(Entry { key: key("x < y"), outcome: Outcome::Caught, test: None });
+        results.begin(0, [&key("x < y")]);
+        results.put(&key("x < y"), Outcome::Caught);
         assert_eq!(triage.stale(&[key("x < y")], &results).len(), 1);
     }
 }
