@@ -36,6 +36,9 @@ pub struct Choice {
     /// Minutes after which no further mutant is begun; the next run goes on.
     #[arg(long)]
     pub minutes: Option<u64>,
+    /// Parts of the names of tests: asks no others.
+    #[arg(long, value_delimiter = ',')]
+    pub tests: Vec<String>,
     /// Asks the tests of other crates, too.
     #[arg(long)]
     pub deep: bool,
@@ -53,6 +56,11 @@ impl Choice {
     /// Returns true if a module is named, or none.
     pub fn names(&self, module: &Module) -> bool {
         self.module.is_empty() || self.module.iter().any(|name| name == module.name)
+    }
+
+    /// Returns true if a test is to be asked.
+    pub fn asks(&self, test: &str) -> bool {
+        self.tests.is_empty() || self.tests.iter().any(|part| test.contains(part.as_str()))
     }
 
     /// Returns true if a mutant, the one with this index, is in the modules, files and part that are named.

@@ -228,7 +228,7 @@ impl Build {
         for tests in selections {
             programs.extend(scratch.programs(tests)?);
         }
-        let suite = Suite::record(programs, &place.join("records"), choice.jobs)?;
+        let suite = Suite::record(programs, &place.join("records"), choice)?;
         Ok(Self { mutants, dropped, suite, sources: sources.clone() })
     }
 }

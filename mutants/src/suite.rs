@@ -1,5 +1,6 @@
 //! The tests of a build: which mutants each of them asks for, how long it takes, and what it says about a mutant.
 
+use crate::choice::Choice;
 use crate::scratch::Program;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -59,12 +60,12 @@ pub enum Word {
 }
 
 impl Suite {
-    /// Runs every test of `programs` once by itself and records what it asks for, in files below `place`.
+    /// Runs every test of `programs` that `choice` names once by itself and records what it asks for, in files below `place`.
     ///
     /// # Errors
     ///
     /// If a program cannot be run.
-    pub fn record(programs: Vec<Program>, place: &Path, jobs: usize) -> Result<Self> {
+    pub fn record(programs: Vec<Program>, place: &Path, choice: &Choice) -> Result<Self> {
         let mut tests = Vec::new();
         for (index, program) in programs.iter().enumerate() {
             let output = Command::new(&program.path)
@@ -73,13 +74,14 @@ impl Suite {
                 .output()
                 .with_context(|| program.path.display().to_string())?;
             let listed = String::from_utf8(output.stdout)?;
-            for name in listed.lines().filter_map(|line| line.strip_suffix(": test")) {
+            let names = listed.lines().filter_map(|line| line.strip_suffix(": test"));
+            for name in names.filter(|name| choice.asks(name)) {
                 tests.push(Test { program: index, name: name.into(), time: UNKNOWN, reaches: Vec::new() });
             }
         }
         fs::create_dir_all(place)?;
         let next = AtomicUsize::new(0);
-        let known = each(jobs, || {
+        let known = each(choice.jobs, || {
             let mut done = Vec::new();
             loop {
                 let index = next.fetch_add(1, Relaxed);
