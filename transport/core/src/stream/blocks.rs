@@ -59,7 +59,7 @@ impl Blocks {
     /// Such copies need no allocation each. A reader that keeps one and lets the others go keeps 8 KiB.
     pub fn piece(&mut self, piece: &[u8]) -> Bytes {
         let shared = &mut self.0.get_or_insert_default().shared;
-        if shared.capacity() - shared.len() < piece.len() && !shared.try_reclaim(SHARED) {
+        if shared.capacity() < piece.len() && !shared.try_reclaim(SHARED) {
             *shared = BytesMut::with_capacity(SHARED.max(piece.len()));
         }
         shared.extend_from_slice(piece);

@@ -259,6 +259,25 @@ mod tests {
     }
 
     #[test]
+    fn a_window_that_lasts_for_two_round_trips_is_large_enough() {
+        let mut window = ReceiveWindow::new(1000, 3000);
+        pass(&mut window, 500);
+        window.renew(u64::MAX, at(0), RTT);
+        pass(&mut window, 500);
+        window.renew(u64::MAX, at(100), RTT);
+        assert_eq!(window.window(), 1000);
+    }
+
+    #[test]
+    fn the_whole_window_at_first_is_no_restraint() {
+        let mut window = ReceiveWindow::new(1000, 3000);
+        window.begin_with(1000);
+        assert!(!window.renewal_is_due());
+        window.ensure(2500);
+        assert!(window.renewal_is_due(), "what was granted is less than half of what the window is now");
+    }
+
+    #[test]
     fn a_window_that_holds_the_peer_up_doubles_however_long_it_lasts() {
         let mut window = ReceiveWindow::new(1000, 3000);
         pass(&mut window, 600);

@@ -82,4 +82,16 @@ mod tests {
         messages.release(10);
         assert_eq!(ends(&messages), [(20, None)]);
     }
+
+    #[test]
+    fn messages_that_ended_are_forgotten_but_for_the_deadline_of_the_last() {
+        let mut messages = MessageEnds::default();
+        messages.end_at(10, Some(at(5)));
+        messages.end_at(20, Some(at(7)));
+        messages.release(9);
+        assert_eq!(messages.at(0, at(0)).map(|message| message.remaining), Some(10), "none has ended");
+        messages.release(20);
+        assert_eq!(messages.at_end(at(0)).deadline, Some(Duration::from_millis(7)));
+        assert_eq!(messages.ends.len(), 1);
+    }
 }

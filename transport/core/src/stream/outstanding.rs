@@ -304,6 +304,13 @@ mod tests {
         assert_eq!(it.again(), None);
         it.on_silent(0..100, A, AGE * 2);
         assert_eq!(it.again(), Some((0..60, History::Unacknowledged { on: A, age: AGE * 2 })));
+        // Nor does it vouch for an older copy on another path that is silent, too.
+        let mut it = sent(100);
+        it.on_copied(0..100, A);
+        it.on_silent(0..100, B, AGE);
+        it.on_sent_again(0..100, B);
+        it.on_silent(0..100, A, AGE);
+        assert_eq!(it.again(), Some((0..100, History::Unacknowledged { on: A, age: AGE })));
     }
 
     #[test]

@@ -130,6 +130,7 @@ mod tests {
         assert!(agenda.has_any(1) && !agenda.has_any(0) && agenda.needs_credit());
         agenda.relist(&mut listed, Some((key(3, 0, 0), Need::Nothing)));
         assert_eq!(agenda.next(None, 0), Some(key(3, 0, 0)));
+        assert!(!agenda.needs_credit());
         agenda.relist(&mut listed, None);
         assert!(!agenda.has_any(1) && !agenda.has_any(0));
     }

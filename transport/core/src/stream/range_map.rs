@@ -160,8 +160,10 @@ mod tests {
                     flat.extend(range.map(|_| value));
                 }
                 prop_assert_eq!(&flat[..], &model[..]);
+                prop_assert_eq!(map.is_empty(), model.iter().all(Option::is_none));
                 let part: Vec<_> = map.pieces(30..50).into_iter().flat_map(|(r, v)| r.map(move |_| v)).collect();
                 prop_assert_eq!(&part[..], &model[30..50]);
+                prop_assert!(map.pieces(30..50).iter().all(|(range, _)| !range.is_empty()));
                 let runs = map.pieces(0..100);
                 prop_assert!(runs.windows(2).all(|pair| pair[0].1 != pair[1].1), "not merged: {:?}", runs);
             }

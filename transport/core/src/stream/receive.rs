@@ -354,6 +354,8 @@ fn check_code(earlier: u64, code: u64) -> Result<(), TransportError> {
 mod tests {
     use super::*;
     use crate::stream::StreamId;
+    use crate::time::Instant;
+    use std::time::Duration;
 
     fn half() -> ReceiveHalf {
         ReceiveHalf::new(ReceiveWindow::new(100, 100))
@@ -443,6 +445,88 @@ mod tests {
         let arrived = arrive(&mut it, frame(8, b"ij", true), 100).expect("within limits");
         assert_eq!((arrived.received, arrived.discarded), (2, 2));
         assert_eq!((it.state(), it.wants_stop()), (ReceiveState::DataRead, None));
+    }
+
+    #[test]
+    fn what_nobody_will_read_is_not_held() {
+        // Attack: data that is abandoned, by either end, would stay for as long as the stream.
+        let scattered = || {
+            let mut it = half();
+            arrive(&mut it, frame(0, b"ab", false), 100).expect("within limits");
+            arrive(&mut it, frame(4, b"ef", false), 100).expect("within limits");
+            assert_eq!(it.pieces(), 2);
+            it
+        };
+        let mut stopped = scattered();
+        stopped.stop(3).expect("open");
+        let mut reset = scattered();
+        reset.on_reset(9, 20, 100).expect("within limits");
+        assert_eq!((stopped.pieces(), reset.pieces()), (0, 0));
+    }
+
+    #[test]
+    fn data_waits_that_nobody_can_read_next_and_that_fills_no_gap() {
+        let read = |mut it: ReceiveHalf| {
+            it.read(100).expect("data");
+            it
+        };
+        let arrived = |offset| {
+            let mut it = half();
+            arrive(&mut it, frame(offset, b"abcd", false), 100).expect("within limits");
+            it
+        };
+        let stopped = || {
+            let mut it = arrived(0);
+            it.stop(3).expect("open");
+            it
+        };
+        let cases = [
+            ("the first data", half(), (0, 5), false),
+            ("data behind a gap", half(), (3, 5), true),
+            ("data behind data that was not read", arrived(0), (4, 8), true),
+            ("data that is partly new", arrived(0), (2, 5), true),
+            ("a copy", arrived(0), (2, 4), false),
+            ("data that can be read next", read(arrived(0)), (4, 8), false),
+            ("data that can be read next, with a copy before it", read(arrived(0)), (2, 8), false),
+            ("data behind a gap, after all was read", read(arrived(0)), (5, 8), true),
+            ("data that fills a gap", arrived(4), (0, 4), false),
+            ("data that was given up", stopped(), (10, 20), false),
+        ];
+        for (name, it, (offset, end), expected) in cases {
+            assert_eq!(it.would_wait(offset, end), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_window_held_the_peer_up_only_if_all_that_arrived_was_read() {
+        for (read_before, expected) in [(0, 100), (60, 200)] {
+            let mut it = ReceiveHalf::new(ReceiveWindow::new(100, 400));
+            arrive(&mut it, frame(0, &[7; 60], false), 100).expect("within limits");
+            it.read(read_before).expect("open");
+            it.on_blocked(100);
+            it.read(100).expect("open");
+            let window = it.renewable().expect("open");
+            window.renew(u64::MAX, Instant::ZERO, Duration::from_millis(50));
+            assert_eq!(window.window(), expected, "{read_before} bytes were read");
+        }
+    }
+
+    #[test]
+    fn a_reset_behind_a_promise_counts_until_all_data_is_there() {
+        // Draft-ietf-quic-reliable-stream-reset §5.3 and RFC 9000 §3.2, for a stream whose size is known.
+        let reset = frame::ResetStreamAt { id: StreamId(0), error: 9, final_size: 6, reliable_size: 2 };
+        let mut it = half();
+        arrive(&mut it, frame(4, b"ef", true), 100).expect("within limits");
+        let arrived = it.on_reset_at(reset, 100).expect("it agrees");
+        assert_eq!((arrived.received, arrived.discarded), (0, 4));
+        arrive(&mut it, frame(0, b"abcd", false), 100).expect("within limits");
+        assert_eq!(it.read(10), Ok(ReadOutcome::Data(Bytes::from_static(b"ab"))));
+        assert_eq!(it.read(10), Err(ReadError::Reset(9)));
+        let mut it = half();
+        arrive(&mut it, frame(0, b"abcdef", true), 100).expect("within limits");
+        assert_eq!(it.on_reset_at(reset, 100), Ok(Arrived::default()));
+        assert_eq!(it.read(10), Ok(ReadOutcome::Data(Bytes::from_static(b"abcdef"))));
+        assert_eq!(it.read(10), Ok(ReadOutcome::Finished));
     }
 
     #[test]

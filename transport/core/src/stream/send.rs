@@ -504,11 +504,49 @@ mod tests {
         let mut it = half(&[7; 300]);
         assert_eq!(it.next_piece(30).expect("data").range, 0..30);
         assert_eq!(it.next_piece(1000).expect("data").range, 0..100);
+        assert_eq!(it.available(), 100);
         take(&mut it, 1000);
-        assert_eq!((it.need(), it.blocked_limit()), (None, Some(100)));
+        assert_eq!((it.need(), it.blocked_limit(), it.available()), (None, Some(100), 0));
         assert_eq!((it.report_block(), it.report_block()), (Some(100), None));
         it.raise_limit(150);
         assert_eq!((it.next_piece(1000).expect("data").range, it.blocked_limit()), (100..150, None));
+        let mut it = half(&[7; 100]);
+        take(&mut it, 1000);
+        assert_eq!(it.blocked_limit(), None, "a limit that is reached holds nothing back");
+    }
+
+    #[test]
+    fn a_stream_waits_for_acknowledgements_until_its_end_or_its_reset_arrived() {
+        let mut it = half(b"abc");
+        assert!(!it.has_unacknowledged(), "nothing was sent");
+        take(&mut it, 10);
+        assert!(it.has_unacknowledged());
+        it.on_acknowledged(0..3);
+        assert!(!it.has_unacknowledged());
+        it.finish().expect("open");
+        take(&mut it, 10);
+        assert!(it.has_unacknowledged());
+        it.on_acknowledged(3..4);
+        assert!(!it.has_unacknowledged());
+        let mut it = half(b"abc");
+        assert!(it.reset(Reset { code: 42, by: ResetBy::Application, reliable_size: 0 }));
+        assert!(it.has_unacknowledged());
+        it.on_reset_acknowledged(0);
+        assert!(!it.has_unacknowledged());
+    }
+
+    #[test]
+    fn long_writes_are_taken_one_by_one() {
+        let mut it = SendHalf::new(100_000, 1);
+        for byte in [1, 2, 3] {
+            it.write_bytes(Bytes::from(vec![byte; 5000]));
+        }
+        let mut lengths = Vec::new();
+        for most in [1000, 100_000, 100_000] {
+            let piece = it.next_piece(u64::MAX).expect("data");
+            lengths.push(it.take(piece, most, PATH, &mut Blocks::default()).0.len());
+        }
+        assert_eq!(lengths, [1000, 4000, 5000]);
     }
 
     //= https://www.rfc-editor.org/rfc/rfc9000#section-3.3
@@ -523,6 +561,7 @@ mod tests {
         assert!(it.reset(reset));
         let due = ResetToSend { code: 42, final_size: 50, reliable_size: 0 };
         assert_eq!((it.reset_to_send(), it.need()), (Some(due), None));
+        assert_eq!((it.held(), it.unsent()), (0, 0), "what nobody will get is not held");
         assert_eq!(it.writable(10), Err(WriteError::Finished));
         assert!(!it.reset(Reset { code: 43, by: ResetBy::Peer, ..reset }));
         it.on_reset_acknowledged(0);

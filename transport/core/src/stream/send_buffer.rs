@@ -207,7 +207,10 @@ mod tests {
             parts.push(part.end - part.start);
         }
         assert_eq!(parts, [5, 50_000, 10_000, 5_000, 50_000, 10_000, 2_300]);
-        assert_eq!(buffer.part(0..8_000), 0..8_000, "an ordinary packet is not taken apart");
+        for start in [0, 58_000] {
+            let packet = start..start + 8_000;
+            assert_eq!(buffer.part(packet.clone()), packet, "an ordinary packet is not taken apart");
+        }
     }
 
     #[test]
@@ -231,6 +234,25 @@ mod tests {
         assert_eq!(buffer.slice(0..100, &mut blocks).as_ptr(), data.as_ptr());
         assert_eq!(buffer.slice(0..400, &mut blocks), [7; 400][..]);
         assert_eq!((buffer.chunks.len(), buffer.buffered()), (2, 400));
+    }
+
+    #[test]
+    fn writes_of_up_to_one_kibibyte_are_collected_up_to_sixteen() {
+        let (mut buffer, mut blocks) = (SendBuffer::default(), Blocks::default());
+        for _ in 0..TAIL_SIZE / SMALL_WRITE {
+            buffer.push(&[1; SMALL_WRITE], &mut blocks);
+        }
+        assert_eq!((buffer.chunks.len(), buffer.tail.len()), (0, TAIL_SIZE));
+        buffer.push(&[2; SMALL_WRITE], &mut blocks);
+        assert_eq!((buffer.chunks.len(), buffer.tail.len()), (1, SMALL_WRITE));
+        // What is sent of the chunks before it does not end the collection.
+        buffer.slice(0..TAIL_SIZE as u64, &mut blocks);
+        assert_eq!((buffer.chunks.len(), buffer.tail.len()), (1, SMALL_WRITE));
+        let (short, long) = (Bytes::from(vec![3; SMALL_WRITE]), Bytes::from(vec![4; SMALL_WRITE + 1]));
+        buffer.push_bytes(short);
+        assert_eq!(buffer.tail.len(), 2 * SMALL_WRITE);
+        buffer.push_bytes(long.clone());
+        assert_eq!(buffer.chunks.back().map(|(_, chunk)| chunk.as_ptr()), Some(long.as_ptr()));
     }
 
     #[test]

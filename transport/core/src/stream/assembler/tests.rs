@@ -48,6 +48,7 @@ fn a_short_message_shares_memory_with_others_and_only_while_nothing_waits_before
     let datagram = Bytes::from(vec![1; 1400]);
     assert!(!it.insert_next(1, &datagram.slice(1..10), &mut blocks), "a gap");
     assert!(!it.insert_next(0, &datagram, &mut blocks), "large");
+    assert!(!it.insert_next(0, &datagram.slice(..SMALL_PIECE), &mut blocks), "just as large");
     assert!(it.insert_next(0, &datagram.slice(..10), &mut blocks));
     assert!(other.insert_next(0, &datagram.slice(..20), &mut blocks));
     assert!(!it.insert_next(10, &datagram.slice(10..20), &mut blocks), "the first is not read yet");
@@ -60,9 +61,12 @@ fn a_short_message_shares_memory_with_others_and_only_while_nothing_waits_before
 #[test]
 fn one_byte_fragments_with_gaps_are_bounded() {
     // attacks E6.
-    let mut it = Assembler::default();
-    let refused = (0..WINDOW / 2).find(|i| it.insert(2 * i + 1, Bytes::from_static(b"x"), WINDOW).is_err());
-    assert_eq!(refused, Some(MIN_RUNS as u64));
+    for (window, most) in [(WINDOW, MIN_RUNS as u64), (16 * WINDOW, 4096)] {
+        let mut it = Assembler::default();
+        let refused =
+            (0..window / 2).find(|i| it.insert(2 * i + 1, Bytes::from_static(b"x"), window).is_err());
+        assert_eq!(refused, Some(most), "in a window of {window} bytes");
+    }
 }
 
 #[test]
@@ -72,9 +76,49 @@ fn contiguous_one_byte_fragments_are_joined() {
         for i in 0..WINDOW {
             insert(&mut it, if backwards { WINDOW - 1 - i } else { i }, b"x");
         }
-        let chunks = it.gapped.as_ref().map_or(0, |gapped| gapped.chunks.len());
-        assert!(chunks <= 2 * WINDOW as usize / JOINED_SIZE, "{chunks} chunks");
         assert_eq!((it.runs(), it.total()), (1, WINDOW));
+        let chunks = std::iter::from_fn(|| it.read(usize::MAX)).count();
+        assert!(chunks <= 2 * WINDOW as usize / JOINED_SIZE, "{chunks} chunks");
+    }
+}
+
+#[test]
+fn small_pieces_are_joined_up_to_four_kibibytes() {
+    let mut it = Assembler::default();
+    (0..128).for_each(|index| insert(&mut it, 64 * index, &[7; 64]));
+    let sizes: Vec<usize> = std::iter::from_fn(|| it.read(usize::MAX)).map(|piece| piece.len()).collect();
+    assert_eq!(sizes, [JOINED_SIZE, JOINED_SIZE]);
+}
+
+/// The number of bytes that can be read, and of pieces that are left then.
+fn drain(it: &mut Assembler) -> (usize, usize) {
+    let pieces: Vec<usize> = std::iter::from_fn(|| it.read(usize::MAX)).map(|piece| piece.len()).collect();
+    assert!(!pieces.contains(&0), "an empty piece would say that there is more to read");
+    let bytes = pieces.iter().sum();
+    (bytes, it.runs())
+}
+
+#[test]
+fn of_what_is_truncated_nothing_behind_is_held_or_read() {
+    // In order: two pieces of 1500 bytes, cut within the second, between them, and within the first.
+    for (to, left) in [(2000, 2000), (1500, 1500), (7, 7), (9000, 3000)] {
+        let mut it = Assembler::default();
+        insert(&mut it, 0, &[1; 1500]);
+        insert(&mut it, 1500, &[2; 1500]);
+        assert_eq!((it.truncate(to), drain(&mut it)), (to, (left, 0)), "cut at {to}");
+        assert!(!it.is_readable());
+    }
+    // Behind a gap: two pieces that touch, and one behind another gap.
+    for (to, held, left) in
+        [(4000, 1, 4000), (3500, 1, 3500), (2100, 1, 2100), (2000, 0, 2000), (6000, 2, 5000)]
+    {
+        let mut it = Assembler::default();
+        insert(&mut it, 2000, &[1; 1500]);
+        insert(&mut it, 3500, &[2; 1500]);
+        insert(&mut it, 5500, &[3; 1500]);
+        assert_eq!((it.truncate(to), it.runs()), (to, held), "cut at {to}");
+        insert(&mut it, 0, &[4; 2000]);
+        assert_eq!(drain(&mut it), (left, held.saturating_sub(1)), "cut at {to}");
     }
 }
 

@@ -196,12 +196,22 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_that_was_changed_is_worth_one_announcement() {
+        let mut streams = RemoteStreams::new(10);
+        assert!(streams.open(9) && !streams.set_concurrent(10));
+        assert!(streams.set_concurrent(20) && !streams.wants_announcement());
+        assert!(streams.set_concurrent(30) && !streams.wants_announcement(), "it was said before");
+        assert_eq!(streams.announce(), 30);
+    }
+
+    #[test]
     fn the_block_at_a_limit_is_news_once() {
         let mut streams = LocalStreams::default();
         assert!(streams.raise(1) && !streams.raise(1));
         assert_eq!((streams.open(), streams.open(), streams.open()), (Ok(0), Err(true), Err(false)));
         assert!(streams.is_blocked_at(1) && !streams.is_blocked_at(2));
-        assert!(streams.raise(2) && streams.stops_waiting() && !streams.stops_waiting());
+        assert!(streams.raise(2) && !streams.is_blocked_at(1) && !streams.is_blocked_at(2));
+        assert!(streams.stops_waiting() && !streams.stops_waiting());
         assert_eq!((streams.open(), streams.open()), (Ok(1), Err(true)));
     }
 }

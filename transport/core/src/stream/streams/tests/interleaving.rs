@@ -214,6 +214,7 @@ impl World {
                 .map(|receive| receive.window().received() - receive.window().consumed())
                 .sum();
             assert_eq!(here.window.received() - here.window.consumed(), held, "credit was lost");
+            here.audit().expect("the books agree with the streams");
         }
         for ((end, id), log) in &self.read {
             let written = self.written.get(&(1 - end, *id)).map_or(&[][..], |log| &log[..]);

@@ -40,3 +40,26 @@ fn both_ends_count_a_stream_that_is_stopped_and_one_that_is_reset_up_to_their_fi
     assert!(!server.meter(ids[0], MeteredHalf::Receive, &received, 4), "it is gone");
     assert!(!client.meter(ids[1], MeteredHalf::Receive, &received, 4), "it has no such half");
 }
+
+#[test]
+fn a_meter_counts_what_was_sent_before_it_and_is_detached_once_its_streams_are_gone() {
+    let (mut client, mut server) = pair(limits());
+    let (sent, received) = (StreamMeter::default(), StreamMeter::default());
+    let id = client.open(UNI).expect("within the limit");
+    client.write(id, &[0; 200]).expect("room");
+    client.finish(id).expect("open");
+    let (frame, token) = taken(&mut client, id, 1200, 300).expect("data");
+    deliver(&mut server, frame);
+    server.accept(UNI);
+    assert!(client.meter(id, MeteredHalf::Send, &sent, 4));
+    assert!(server.meter(id, MeteredHalf::Receive, &received, 4));
+    assert_eq!((sent.passed(), received.passed()), (196, 196));
+    assert!(!sent.is_detached() && !received.is_detached());
+    client.on_acknowledged(&token);
+    assert_eq!(read_all(&mut server, id).0.len(), 200);
+    assert!(sent.is_detached() && received.is_detached());
+    let clone = sent.clone();
+    assert!(!sent.is_detached(), "a clone counts, too");
+    clone.add_whole(7);
+    assert_eq!((sent.passed(), sent.consumed()), (203, 7), "a stream that nobody could be attached to");
+}

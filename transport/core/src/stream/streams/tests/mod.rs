@@ -3,9 +3,11 @@
 mod interleaving;
 mod lifetime;
 mod metering;
+mod progress;
 mod resets_at;
 mod sending;
 mod violations;
+mod writing;
 
 use super::*;
 use crate::PathId;

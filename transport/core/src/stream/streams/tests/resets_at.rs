@@ -151,6 +151,7 @@ fn a_peer_that_does_not_support_it_gets_a_plain_reset() {
     // One that supported it when 0-RTT data was sent, and does not any more.
     let mut client = endpoint(Role::Client, limits());
     let id = reset_behind(&mut client, 3, 2);
+    assert_eq!(controls(&mut client), [], "the reset waits for its data");
     client.restart();
     client.set_peer_limits(&TransportParameters {
         partial_delivery: PartialDelivery::Off,

@@ -1,11 +1,11 @@
 //! Tests of the offers of streams: their content, their order, and the description of them.
 
 use super::*;
-use crate::memory::Allowance;
 use crate::wire::frame::{ResetStream, StopSending};
 use hvq_scheduler::{Message, StreamPriority};
 
-fn roomy() -> StreamLimits {
+/// Limits that nothing meets.
+pub(super) fn roomy() -> StreamLimits {
     StreamLimits {
         max_data: 1 << 20,
         stream_data_bidi_local: 1 << 20,
@@ -194,6 +194,23 @@ fn data_on_a_silent_path_is_offered_to_another_and_either_copy_settles_it() {
 }
 
 #[test]
+fn a_path_that_answers_again_or_has_a_copy_elsewhere_offers_nothing() {
+    let age = Duration::from_millis(90);
+    let mut client = endpoint(Role::Client, roomy());
+    let id = open_with(&mut client, 100, 3, false);
+    let (_, token) = take(&mut client, id, 100);
+    client.on_silent(&token, SLOW, age);
+    assert!(client.has_sendable());
+    client.on_answer(FAST);
+    assert!(client.has_sendable(), "another path's answer is none");
+    client.on_answer(SLOW);
+    assert!(!client.has_sendable());
+    client.on_copied(&token, SLOW);
+    client.on_silent(&token, SLOW, age);
+    assert!(!client.has_sendable(), "the other copy is on a path that answers");
+}
+
+#[test]
 fn a_retransmission_needs_no_credit_of_the_connection() {
     let mut client = endpoint(Role::Client, StreamLimits { max_data: 150, ..roomy() });
     let first = open_with(&mut client, 100, 3, false);
@@ -201,7 +218,10 @@ fn a_retransmission_needs_no_credit_of_the_connection() {
     let (_, token) = take(&mut client, first, 100);
     take(&mut client, second, 100);
     assert!(!client.has_sendable());
-    assert_eq!(controls(&mut client), [Frame::DataBlocked(150)]);
+    let (blocked, of_block) = client.next_control(at(0)).expect("the connection's limit holds data back");
+    assert_eq!(blocked, Frame::DataBlocked(150));
+    client.on_lost(&of_block, FAST);
+    assert_eq!(controls(&mut client), [blocked], "again when it is lost");
     client.on_lost(&token, FAST);
     assert_eq!(order(&mut client, 9), [0]);
     client.on_max_data(160).expect("fine");
@@ -244,6 +264,17 @@ fn blocks_are_reported_once_for_each_limit_and_again_when_lost() {
     assert_eq!(events(&mut client), [StreamEvent::Available { direction: BIDI }]);
 }
 
+#[test]
+fn a_stream_that_the_peer_was_told_of_without_data_has_left() {
+    let limits = StreamLimits { stream_data_bidi_remote: 0, ..limits() };
+    let mut client = endpoint(Role::Client, limits);
+    let id = client.open(BIDI).expect("within the limit");
+    client.write(id, b"x").expect("a little ahead of the limit");
+    assert!(!client.has_departures());
+    assert_eq!(controls(&mut client), [Frame::StreamDataBlocked { id, limit: 0 }]);
+    assert!(client.has_departures());
+}
+
 //= https://www.rfc-editor.org/rfc/rfc9000#section-13.3
 //= type=test
 //# The content of a RESET_STREAM frame MUST NOT change when it is sent again.
@@ -268,6 +299,15 @@ fn lost_control_frames_are_repeated_only_while_they_matter() {
     server.on_reset_stream(ResetStream { id, error: 5, final_size: 250 }).expect("within limits");
     server.on_lost(&stop, FAST);
     assert_eq!(controls(&mut server), []);
+    server.change_limits(|limits| limits.max_streams_uni = 9);
+    let (frame, of_streams) = server.next_control(at(0)).expect("a larger limit of streams");
+    assert_eq!(frame, Frame::MaxStreams { direction: UNI, limit: 9 });
+    server.on_lost(&of_streams, FAST);
+    assert_eq!(controls(&mut server), [frame]);
+    server.change_limits(|limits| limits.max_streams_uni = 12);
+    assert_eq!(controls(&mut server), [Frame::MaxStreams { direction: UNI, limit: 12 }]);
+    server.on_lost(&of_streams, FAST);
+    assert_eq!(controls(&mut server), [], "the larger one says it all");
 }
 
 //= https://www.rfc-editor.org/rfc/rfc9001#section-4.6.2
@@ -301,40 +341,4 @@ fn after_a_restart_everything_is_sent_anew_within_the_new_limits() {
     flush(&mut client, &mut server);
     server.accept(BIDI);
     assert_eq!(read_all(&mut server, id), (vec![7; 350], true));
-}
-
-#[test]
-fn a_writer_is_told_of_little_room_too_before_its_stream_has_nothing_to_send() {
-    // The peer permits a thousand bytes at a time, before or after it has acknowledged what came before.
-    for raised_first in [false, true] {
-        let small = StreamLimits { stream_data_bidi_remote: 1000, ..roomy() };
-        let mut client = endpoint(Role::Client, small);
-        client.set_allowance(Allowance { unpermitted: 0, ..Allowance::UNLIMITED }, 0);
-        let id = client.open(BIDI).expect("within the limit");
-        for round in 1..5 {
-            assert_eq!(client.write(id, &[1; 5000]), Ok(1000), "round {round}");
-            let (_, token) = take(&mut client, id, 1000);
-            let limit = 1000 + 1000 * round;
-            if raised_first {
-                client.on_max_stream_data(id, limit).expect("fine");
-                client.on_acknowledged(&token);
-            } else {
-                client.on_acknowledged(&token);
-                client.on_max_stream_data(id, limit).expect("fine");
-            }
-            assert_eq!(events(&mut client), [StreamEvent::Writable(id)], "round {round}");
-        }
-    }
-}
-
-#[test]
-fn streams_take_a_little_beyond_what_the_peer_permits() {
-    let none = StreamLimits { stream_data_bidi_remote: 0, ..roomy() };
-    let mut client = endpoint(Role::Client, none);
-    let ids: Vec<StreamId> = (0..100).map_while(|_| client.open(BIDI)).collect();
-    let written: Vec<_> = ids.iter().map(|id| client.write(*id, &[1; 100_000]).unwrap_or_default()).collect();
-    assert_eq!((written.len(), written[0], written.iter().sum::<usize>()), (100, 4096, 100 * 4096));
-    client.on_max_stream_data(ids[7], 50_000).expect("fine");
-    assert_eq!(events(&mut client), [StreamEvent::Writable(ids[7])]);
-    assert_eq!(client.write(ids[7], &[1; 100_000]), Ok(50_000));
 }

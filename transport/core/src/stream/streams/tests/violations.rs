@@ -216,8 +216,37 @@ fn stop_sending_and_data_go_together_in_every_order() {
 fn a_flood_of_empty_frames_closes_the_connection() {
     // Attacks E10.
     let mut server = endpoint(Role::Server, limits());
-    let refused = (0..10_000).find_map(|_| code(server.on_stream(stream(client_bidi(0), 0, b"", false))));
-    assert_eq!(refused, Some(ErrorCode::PROTOCOL_VIOLATION));
+    let mut empty = || code(server.on_stream(stream(client_bidi(0), 0, b"", false)));
+    assert_eq!((0..=1_000).find_map(|_| empty()), None, "one opens the stream, a thousand are harmless");
+    assert_eq!(empty(), Some(ErrorCode::PROTOCOL_VIOLATION));
+    let mut server = endpoint(Role::Server, limits());
+    for offset in 0..3 {
+        for _ in 0..1_000 {
+            server.on_stream(stream(client_bidi(0), 0, b"", false)).expect("not that many");
+        }
+        server.on_stream(stream(client_bidi(0), offset, b"x", false)).expect("of use");
+    }
+}
+
+#[test]
+fn pieces_of_all_streams_together_are_bounded_by_the_window_of_the_connection() {
+    // Attacks E6: no stream has too many of them.
+    for (window, streams, accepted) in [(64 << 10, 10, 8_310), (4 << 20, 2, 16_414)] {
+        let limits = StreamLimits {
+            stream_data_bidi_remote: window,
+            max_data: window,
+            max_streams_bidi: streams,
+            max_window: window,
+            ..limits()
+        };
+        let mut server = endpoint(Role::Server, limits);
+        let mut send = |index| {
+            let (id, offset) = (client_bidi(index % streams), 2 * (index / streams) + 1);
+            code(server.on_stream(stream(id, offset, b"x", false)))
+        };
+        let refused = (0..window / 2).find_map(|index| Some((index, send(index)?)));
+        assert_eq!(refused, Some((accepted, ErrorCode::INTERNAL_ERROR)), "in a window of {window} bytes");
+    }
 }
 
 #[test]
