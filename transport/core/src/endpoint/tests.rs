@@ -5,6 +5,7 @@ mod admission;
 mod basics;
 mod batches;
 mod crowds;
+mod early_data;
 mod event_log;
 mod fairness;
 mod first_flights;

@@ -331,3 +331,124 @@ impl Handshake {
         initial.into_iter().chain(handshake)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crypto::session::{ClientTls, Verify};
+    use crate::handshake::negotiation::Versions;
+    use crate::recovery::sent_packet::{PacketClass, SentPacket};
+    use std::time::Duration;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// A handshake with keys for both spaces, of which nothing was sent.
+    fn handshake() -> Handshake {
+        let tls = ClientTls::builder().alpn(["hvq"]).verify(Verify::Insecure).build().unwrap();
+        let session = Session::client(&tls, "server.test", b"").unwrap();
+        let id = ConnectionId::new(&[7; 8]).unwrap();
+        let negotiation = Negotiation::new(Versions::default(), Version::V1);
+        let ids = HandshakeIds::new(id, id, Vec::new());
+        let mut it = Handshake::new(session, ids, SeenIds::new(id), negotiation, at(5_000));
+        for level in [Level::Initial, Level::Handshake] {
+            let keys = it.initial_keys_of(Role::Client, Version::V1);
+            it.install(level, keys);
+        }
+        it
+    }
+
+    /// Has a packet that elicits an acknowledgement leave with the first flight of `level`.
+    fn send(it: &mut Handshake, level: Level, number: u64, now: Instant) {
+        let space = it.space(level).unwrap();
+        if number == 0 {
+            space.crypto.write(&[7; 100]);
+        }
+        while space.crypto.next_frame(1000).is_some() {}
+        space.on_sent(SentPacket::new(number, now, 200, PacketClass::AckEliciting));
+    }
+
+    /// The times out of 20 that `ask` makes the flight of `level` go out again, each long after the one before.
+    fn repetitions(it: &mut Handshake, level: Level, ask: impl Fn(&mut Handshake, Instant)) -> usize {
+        let mut repeated = 0;
+        for number in 0..20 {
+            send(it, level, number, at(100 * number));
+            ask(it, at(100 * number));
+            assert!(!it.space(level).unwrap().crypto.has_pending(), "it left just now");
+            ask(it, at(100 * number + 50));
+            repeated += usize::from(it.space(level).unwrap().crypto.has_pending());
+        }
+        repeated
+    }
+
+    #[test]
+    fn a_server_repeats_its_flight_for_who_asks_again_a_few_times_and_a_client_never() {
+        // RFC 9002 §6.2.3: an attacker that repeats Initial packets gets no more for them.
+        let ask = |role| move |it: &mut Handshake, now| it.answer_again(role, now);
+        assert_eq!(repetitions(&mut handshake(), Level::Handshake, ask(Role::Server)), 8);
+        assert_eq!(repetitions(&mut handshake(), Level::Handshake, ask(Role::Client)), 0);
+        assert_eq!(
+            repetitions(&mut handshake(), Level::Initial, ask(Role::Server)),
+            0,
+            "it has not answered"
+        );
+    }
+
+    #[test]
+    fn a_client_repeats_its_words_for_a_server_that_repeats_itself_a_few_times() {
+        let ask = |role| move |it: &mut Handshake, now| it.ask_again(role, Level::Initial, now);
+        assert_eq!(repetitions(&mut handshake(), Level::Initial, ask(Role::Client)), 8);
+        assert_eq!(repetitions(&mut handshake(), Level::Initial, ask(Role::Server)), 0);
+        // Words that wait to be sent are not repeated for each packet of the server's flight.
+        let mut it = handshake();
+        send(&mut it, Level::Initial, 0, at(0));
+        for _ in 0..20 {
+            it.ask_again(Role::Client, Level::Initial, at(50));
+        }
+        send(&mut it, Level::Initial, 1, at(100));
+        it.ask_again(Role::Client, Level::Initial, at(150));
+        assert!(it.space(Level::Initial).unwrap().crypto.has_pending(), "they counted as one");
+    }
+
+    #[test]
+    fn a_client_follows_a_server_to_another_version_until_it_reads_data() {
+        // RFC 9369 §4.1.
+        let mut it = handshake();
+        let follows =
+            |it: &Handshake, role, level, version| it.keys_to_follow(role, level, version).is_some();
+        assert!(follows(&it, Role::Client, Level::Initial, Version::V2));
+        assert!(!follows(&it, Role::Server, Level::Initial, Version::V2));
+        assert!(!follows(&it, Role::Client, Level::Handshake, Version::V2));
+        assert!(!follows(&it, Role::Client, Level::Initial, Version::V1), "it is there");
+        let data = || Crypto { offset: 0, data: Bytes::from_static(b"hello") };
+        for (role, level) in [(Role::Server, Level::Initial), (Role::Client, Level::Handshake)] {
+            it.on_crypto(role, level, data(), at(0)).expect("within the limits");
+            assert!(follows(&it, Role::Client, Level::Initial, Version::V2), "{role:?} {level:?}");
+        }
+        it.on_crypto(Role::Client, Level::Initial, data(), at(0)).expect("within the limits");
+        assert!(!follows(&it, Role::Client, Level::Initial, Version::V2));
+    }
+
+    #[test]
+    fn what_is_in_flight_waits_for_acknowledgements_until_its_space_is_discarded() {
+        for level in [Level::Initial, Level::Handshake] {
+            let mut it = handshake();
+            assert!(!it.awaits_acknowledgement() && !it.awaits_loss() && it.in_flight() == 0);
+            send(&mut it, level, 0, at(0));
+            assert!(it.awaits_acknowledgement() && !it.awaits_loss() && it.in_flight() == 200);
+            assert!(it.discard(level) && !it.discard(level));
+            assert!(!it.awaits_acknowledgement() && it.in_flight() == 0);
+            assert_eq!(it.has_handshake_space(), level == Level::Initial);
+        }
+    }
+
+    #[test]
+    fn a_handshake_ends_no_later_than_it_is_told() {
+        let mut it = handshake();
+        it.limit(at(6_000));
+        assert_eq!(it.deadline(), at(5_000));
+        it.limit(at(3_000));
+        assert_eq!(it.deadline(), at(3_000));
+    }
+}

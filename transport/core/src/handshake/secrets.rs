@@ -51,3 +51,27 @@ fn take(secrets: &mut Vec<(Level, Suite, Secret)>, level: Level) -> Option<(Suit
     let (_, suite, secret) = secrets.swap_remove(index);
     Some((suite, secret))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_given_out_once_and_by_its_level_and_forgotten_secrets_never() {
+        let secret = |byte| Secret::new(&[byte; 32]).unwrap();
+        let mut it = PendingSecrets::default();
+        it.store_read(Level::Handshake, Suite::Aes128Gcm, secret(1));
+        it.store_write(Level::OneRtt, Suite::Aes128Gcm, secret(2));
+        assert!(it.take_pair(Level::Handshake).is_none(), "only one is there");
+        assert!(it.take_read(Level::OneRtt).is_none() && it.take_write(Level::Handshake).is_none());
+        let read = it.take_read(Level::Handshake).map(|(_, secret)| secret.as_slice().to_vec());
+        let write = it.take_write(Level::OneRtt).map(|(_, secret)| secret.as_slice().to_vec());
+        assert_eq!((read, write), (Some(vec![1; 32]), Some(vec![2; 32])));
+        assert!(it.take_read(Level::Handshake).is_none() && it.take_write(Level::OneRtt).is_none());
+        it.store_read(Level::OneRtt, Suite::Aes128Gcm, secret(3));
+        it.store_write(Level::OneRtt, Suite::Aes128Gcm, secret(4));
+        it.forget();
+        assert!(it.take_pair(Level::OneRtt).is_none() && it.take_read(Level::OneRtt).is_none());
+        assert!(it.take_write(Level::OneRtt).is_none());
+    }
+}

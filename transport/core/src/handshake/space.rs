@@ -157,3 +157,71 @@ impl HandshakeSpace {
             && (self.crypto.has_pending() || self.probes_due > 0 || self.received.ack_due(now))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Role;
+    use crate::crypto::initial::initial_keys;
+    use crate::recovery::ecn::Ecn;
+    use crate::space::received::AckEliciting;
+    use crate::wire::connection_id::ConnectionId;
+    use std::time::Duration;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn keys(version: Version) -> LevelKeys {
+        let (seal, open) = initial_keys(version, &ConnectionId::new(&[7; 8]).unwrap(), Role::Server);
+        LevelKeys { seal, open }
+    }
+
+    #[test]
+    fn a_server_that_changed_the_version_reads_the_former_one_and_no_third() {
+        // RFC 9369 §4.1.
+        let mut it = HandshakeSpace::new(Level::Initial);
+        it.install(keys(Version::V1));
+        it.change_version(Version::V1, keys(Version::V2));
+        assert!(it.opener(Version::V2, Version::V2).is_some());
+        assert!(it.opener(Version::V1, Version::V2).is_some());
+        assert!(it.opener(Version(0x1a2a_3a4a), Version::V2).is_none());
+    }
+
+    #[test]
+    fn there_is_something_to_send_for_data_probes_and_acknowledgements_once_there_are_keys() {
+        let space = || {
+            let mut it = HandshakeSpace::new(Level::Handshake);
+            it.install(keys(Version::V1));
+            assert!(!it.wants_to_send(at(0)));
+            it
+        };
+        let mut with_data = space();
+        with_data.crypto.write(b"data");
+        let mut with_probes = space();
+        with_probes.probe(at(0));
+        let mut with_packet = space();
+        with_packet.received.on_packet(0, AckEliciting::Yes, Ecn::NotEct, at(0)).expect("it is new");
+        for it in [&with_data, &with_probes, &with_packet] {
+            assert!(it.wants_to_send(at(0)));
+        }
+        with_probes.on_acknowledged();
+        assert!(!with_probes.wants_to_send(at(0)) && !with_probes.take_probe());
+        let mut without_keys = HandshakeSpace::new(Level::Handshake);
+        without_keys.crypto.write(b"data");
+        without_keys.probe(at(0));
+        assert!(!without_keys.wants_to_send(at(0)));
+    }
+
+    #[test]
+    fn probe_timeouts_count_from_the_last_packet_that_elicits_and_from_the_very_first() {
+        // RFC 9002 §6.2.2.1.
+        let mut it = HandshakeSpace::new(Level::Handshake);
+        for (number, class, last) in
+            [(0, PacketClass::AckOnly, 0), (1, PacketClass::AckEliciting, 10), (2, PacketClass::AckOnly, 10)]
+        {
+            it.on_sent(SentPacket::new(number, at(10 * number), 50, class));
+            assert_eq!(it.last_eliciting(), Some(at(last)), "packet {number}");
+        }
+    }
+}

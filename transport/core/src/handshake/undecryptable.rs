@@ -54,3 +54,36 @@ impl UndecryptablePackets {
         std::mem::take(&mut self.all)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::connection_id::ConnectionId;
+    use crate::wire::header::PacketKind;
+    use crate::wire::version::Version;
+
+    /// The number of packets of so many bytes each that are kept.
+    fn kept(bytes: usize) -> usize {
+        let mut it = UndecryptablePackets::default();
+        let end = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let tuple = FourTuple { local: end, remote: end };
+        let packet = || ProtectedPacket {
+            kind: PacketKind::Handshake,
+            version: Version::V1,
+            destination: ConnectionId::EMPTY,
+            source: ConnectionId::EMPTY,
+            bytes: BytesMut::zeroed(bytes),
+            number_offset: 0,
+        };
+        let accepted = (0..100).take_while(|_| it.keep(packet(), tuple, Ecn::NotEct).is_ok()).count();
+        assert_eq!((it.take().len(), it.take().len()), (accepted, 0));
+        accepted
+    }
+
+    #[test]
+    fn packets_without_keys_are_bounded_in_number_and_in_bytes() {
+        // Anybody can send them (RFC 9001 §5.7).
+        let cases = [(1, 10), (1200, 10), (MOST_BYTES / 4, 4), (MOST_BYTES / 4 + 1, 3), (MOST_BYTES + 1, 0)];
+        assert_eq!(cases.map(|(bytes, _)| (bytes, kept(bytes))), cases);
+    }
+}

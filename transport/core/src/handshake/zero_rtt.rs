@@ -207,3 +207,72 @@ impl ZeroRtt {
         early
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crypto::keys::Suite;
+    use crate::stream::Direction;
+    use std::time::Duration;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn secret() -> (Cipher, Secret) {
+        let cipher = Cipher { suite: Suite::Aes128Gcm, version: Version::V1 };
+        (cipher, Secret::new(&[7; 32]).unwrap())
+    }
+
+    #[test]
+    fn a_server_drops_its_key_a_while_after_the_handshake() {
+        // RFC 9001 §4.9.3.
+        let (cipher, secret) = secret();
+        let mut it = ZeroRtt::default();
+        assert!(it.opener().is_none() && !it.is_in_use());
+        it.accept(cipher, &secret);
+        assert!(it.opener().is_some() && it.is_in_use() && it.state() == EarlyDataState::Accepted);
+        it.expire(at(999));
+        assert!(it.opener().is_some(), "the handshake is not complete");
+        it.on_handshake_complete(5, at(300));
+        assert_eq!(it.discard_at(), Some(at(300)));
+        it.expire(at(299));
+        assert!(it.opener().is_some());
+        it.expire(at(300));
+        assert!(it.opener().is_none() && it.discard_at().is_none());
+        assert!(!it.is_one_rtt(4) && it.is_one_rtt(5) && it.is_one_rtt(6));
+    }
+
+    #[test]
+    fn a_client_seals_nothing_with_the_key_once_the_handshake_is_complete_or_it_was_rejected() {
+        // RFC 9001 §5.6 and §4.6.2.
+        let (cipher, secret) = secret();
+        let offered = || {
+            let mut it = ZeroRtt::default();
+            assert!(it.sealer().is_none() && !it.is_offered());
+            it.offer(cipher, &secret);
+            assert!(it.sealer().is_some() && it.is_offered() && it.is_in_use());
+            it
+        };
+        let mut complete = offered();
+        complete.on_handshake_complete(5, at(300));
+        assert!(complete.sealer().is_none() && complete.discard_at().is_none());
+        let mut rejected = offered();
+        rejected.on_rejected();
+        assert!(rejected.sealer().is_none() && !rejected.is_in_use() && !rejected.is_offered());
+        assert!(matches!(rejected.take_answer(), ZeroRttAnswer::Rejected));
+        assert_eq!(format!("{rejected:?}"), "ZeroRtt { state: Rejected, .. }", "keys are not shown");
+    }
+
+    #[test]
+    fn streams_and_acknowledgements_of_early_data_are_remembered() {
+        let [early, late] = [0, 1].map(|index| StreamId::new(Role::Client, Direction::Bidirectional, index));
+        let mut it = ZeroRtt::default();
+        it.note_stream(early);
+        assert!(it.has_stream(early) && !it.has_stream(late));
+        it.defer(&RecoveryToken::StopSending(early));
+        it.defer(&RecoveryToken::StopSending(late));
+        let tokens = [RecoveryToken::StopSending(early), RecoveryToken::StopSending(late)];
+        assert_eq!((it.take_deferred(), it.take_deferred()), (tokens.to_vec(), Vec::new()));
+    }
+}

@@ -1,7 +1,9 @@
 //! The network of the tests: two endpoints, links with a fixed delay each way, and a filter that may drop.
 
 use crate::connection::{Connection, Datagram, Ecn, Event, FourTuple, Transmit, TransportConfig};
-use crate::crypto::session::{ClientTls, Identity, ServerTls, Verify};
+use crate::crypto::session::{
+    ClientTls, ClientTlsBuilder, EarlyData, Identity, ServerTls, ServerTlsBuilder, SessionStore, Verify,
+};
 use crate::endpoint::{ClientConfig, ConnectionHandle, Endpoint, EndpointConfig, Output, ServerConfig};
 use crate::error::{ConnectionError, ErrorCode};
 use crate::time::Instant;
@@ -78,6 +80,8 @@ pub(super) struct Network {
     pub server_events: Vec<(ConnectionHandle, Event)>,
     pub client_config: ClientConfig,
     pub server_config: ServerConfig,
+    /// The certificate of the server, and its key, in PEM.
+    identity: (String, String),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,6 +106,15 @@ pub(super) fn transport() -> TransportConfig {
     TransportConfig::new(Arc::new(|| Box::new(FirstWithRoom)))
 }
 
+fn server_tls((certificate, key): &(String, String)) -> ServerTlsBuilder {
+    let identity = Identity::Pem { chain: certificate.clone().into(), key: key.clone().into() };
+    ServerTls::builder(identity).alpn(["hvq"])
+}
+
+fn client_tls((certificate, _): &(String, String)) -> ClientTlsBuilder {
+    ClientTls::builder().alpn(["hvq"]).verify(Verify::CaPem(certificate.clone().into()))
+}
+
 impl Network {
     pub(super) fn new(client: TransportConfig, server: TransportConfig) -> Self {
         Self::certified(client, server, ["server.test".to_owned()])
@@ -114,11 +127,9 @@ impl Network {
         names: impl Into<Vec<String>>,
     ) -> Self {
         let key = rcgen::generate_simple_self_signed(names).unwrap();
-        let (certificate, key) = (key.cert.pem(), key.signing_key.serialize_pem());
-        let identity = Identity::Pem { chain: certificate.clone().into(), key: key.into() };
-        let server_tls = ServerTls::builder(identity).alpn(["hvq"]).build().unwrap();
-        let client_tls =
-            ClientTls::builder().alpn(["hvq"]).verify(Verify::CaPem(certificate.into())).build().unwrap();
+        let identity = (key.cert.pem(), key.signing_key.serialize_pem());
+        let server_tls = server_tls(&identity).build().unwrap();
+        let client_tls = client_tls(&identity).build().unwrap();
         let server_config = ServerConfig::new(server_tls, Arc::new(server));
         Self {
             now: Instant::from_nanos(1_000_000),
@@ -133,7 +144,22 @@ impl Network {
             server_events: Vec::new(),
             server_config,
             client_config: ClientConfig::new(client_tls, Arc::new(client)),
+            identity,
         }
+    }
+
+    /// Has the client keep tickets in `store` and use them, also for 0-RTT.
+    pub(super) fn keep_sessions(&mut self, store: Arc<dyn SessionStore>) {
+        let tls = client_tls(&self.identity).sessions(store).early_data(EarlyData::On).build();
+        self.client_config.set_tls(tls.unwrap());
+    }
+
+    /// Has the server accept 0-RTT, and resume no session of before.
+    pub(super) fn accept_early_data(&mut self) {
+        let tls = server_tls(&self.identity).early_data(EarlyData::On).build().unwrap();
+        self.configure_server(|server| {
+            server.set_tls(tls);
+        });
     }
 
     /// Adds a link with this one-way delay.
