@@ -119,5 +119,8 @@ mod tests {
         assert_eq!(lost.smallest(), Some(5000 - MOST_REMEMBERED as u64));
         lost.forget(Instant::ZERO + Duration::from_millis(80));
         assert_eq!(lost.smallest(), None);
+        remember(&mut lost, 5000, Instant::ZERO);
+        lost.clear();
+        assert_eq!(lost.smallest(), None);
     }
 }

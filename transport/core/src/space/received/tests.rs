@@ -141,6 +141,35 @@ fn gaps_are_reported_when_they_are_as_old_as_the_peer_asked() {
 }
 
 #[test]
+fn a_late_packet_that_nobody_counts_as_missing_yet_is_no_news() {
+    // Draft-ietf-quic-ack-frequency-14 §6.2.1.
+    let policy = AckPolicy { threshold: 100, max_delay: Duration::from_millis(25), reordering: 3 };
+    let mut received = Received::new(policy);
+    for number in [0, 1, 3, 2] {
+        arrive(&mut received, number, 1);
+        assert!(!received.ack_due(at(1)), "packet {number}");
+    }
+    build(&mut received, 1);
+    for number in [5, 4] {
+        arrive(&mut received, number, 1);
+        assert!(!received.ack_due(at(1)), "packet {number}");
+    }
+}
+
+#[test]
+fn an_acknowledgement_that_went_nowhere_is_owed_again_at_once() {
+    let mut received = Received::default();
+    received.repeat(at(1));
+    assert!(!received.pending(), "there is nothing to report");
+    arrive(&mut received, 0, 1);
+    received.repeat(at(2));
+    assert_eq!(received.ack_deadline(), Some(at(26)), "what is owed already is owed when it was");
+    build(&mut received, 26);
+    received.repeat(at(40));
+    assert!(received.ack_due(at(40)));
+}
+
+#[test]
 fn an_acknowledgement_at_once_is_one_however_often_it_is_asked_for() {
     // attacks.md C12; draft-ietf-quic-ack-frequency-14 §5.
     let mut received = Received::default();
@@ -241,6 +270,17 @@ fn a_million_gaps_take_bounded_memory_and_old_numbers_count_as_duplicates() {
     assert_eq!(received.on_packet(1, AckEliciting::Yes, Ecn::NotEct, at(2)), Err(Dropped::Duplicate));
     assert!(received.contains(0));
     arrive(&mut received, 1_999_997, 2);
+}
+
+#[test]
+fn as_many_gaps_as_are_remembered_make_no_old_number_a_duplicate() {
+    let mut received = Received::default();
+    for number in 1..=MOST_SEEN as u64 {
+        arrive(&mut received, number * 2, 1);
+    }
+    assert!(!received.contains(0));
+    arrive(&mut received, 0, 1);
+    assert!(received.contains(0) && received.contains(1), "one more than can be remembered");
 }
 
 proptest! {

@@ -154,6 +154,37 @@ fn packets_that_nobody_acknowledges_are_given_up_after_a_while_and_never_too_man
 }
 
 #[test]
+fn packets_are_given_up_from_an_exact_number_and_age_on_until_half_the_room_is_left() {
+    // attacks.md C8.
+    let stale = u64::try_from(STALE.as_millis()).expect("seconds");
+    let mut sent = Sent::default();
+    for number in 0..LEAST_ROOM as u64 + 11 {
+        sent.on_sent(packet(number, 0));
+        let is_one_too_many = number == LEAST_ROOM as u64 + 10;
+        assert_eq!(sent.is_overgrown(|| 10 * BYTES_FOR_EACH, at(stale + 1)), is_one_too_many, "{number}");
+    }
+    assert!(!sent.is_overgrown(|| 0, at(stale)) && sent.shed(at(stale)).is_empty(), "just young enough");
+    sent.shed(at(stale + 1));
+    assert_eq!(sent.unresolved(), LEAST_ROOM / 2);
+}
+
+#[test]
+fn memory_of_records_is_given_away_once_nothing_is_in_flight_and_taken_when_there_is_none() {
+    let mut idle = sent(5);
+    assert!(idle.take_records().is_none(), "it is in use");
+    idle.on_ack(&ack(&[0..=4]), at(50)).expect("valid");
+    let records = idle.take_records().expect("nothing is in flight");
+    assert!(records.capacity() >= 5 && idle.lacks_memory() && idle.take_records().is_none());
+    let mut busy = sent(1);
+    assert!(!busy.lacks_memory());
+    busy.lend(records);
+    assert_eq!(busy.unresolved(), 1, "it keeps its own");
+    let mut idle = Sent::default();
+    idle.lend(Records(VecDeque::with_capacity(7)));
+    assert_eq!(idle.take_records().map(|records| records.capacity() >= 7), Some(true));
+}
+
+#[test]
 fn a_number_that_was_drawn_but_not_used_counts_as_skipped() {
     let mut sent = sent(1);
     sent.on_sent(packet(3, 5));
