@@ -72,10 +72,12 @@ fn one_byte_fragments_with_gaps_are_bounded() {
 #[test]
 fn contiguous_one_byte_fragments_are_joined() {
     for backwards in [false, true] {
-        let mut it = Assembler::default();
+        let (mut it, mut held) = (Assembler::default(), 0);
         for i in 0..WINDOW {
             insert(&mut it, if backwards { WINDOW - 1 - i } else { i }, b"x");
+            held = held.max(it.gapped.as_ref().map_or(0, |gapped| gapped.chunks.len()));
         }
+        assert!(held <= 2 * WINDOW as usize / JOINED_SIZE, "{held} chunks behind a gap");
         assert_eq!((it.runs(), it.total()), (1, WINDOW));
         let chunks = std::iter::from_fn(|| it.read(usize::MAX)).count();
         assert!(chunks <= 2 * WINDOW as usize / JOINED_SIZE, "{chunks} chunks");
@@ -203,6 +205,37 @@ fn gaps_are_bounded_for_who_reads_in_any_order_too() {
     it.begin_unordered();
     let failed = (0..2_000).find(|index| it.insert(index * 2, Bytes::from_static(b"x"), WINDOW).is_err());
     assert_eq!(failed, Some(MIN_RUNS as u64));
+    // What was read is remembered, so that it is not read twice.
+    let mut it = Assembler::default();
+    it.begin_unordered();
+    let failed = (0..2_000).find(|index| {
+        let is_refused = it.insert(index * 2, Bytes::from_static(b"x"), WINDOW).is_err();
+        it.read(1);
+        is_refused
+    });
+    assert_eq!(failed, Some(MIN_RUNS as u64));
+}
+
+#[test]
+fn who_begins_to_read_in_any_order_gets_each_piece_with_its_offset_and_no_empty_one() {
+    let mut it = Assembler::default();
+    insert(&mut it, 0, &[1; 1500]);
+    insert(&mut it, 1500, &[2; 1500]);
+    insert(&mut it, 4000, &[3; 1500]);
+    let pieces = unordered(&mut it, 2000).into_iter().map(|(at, bytes)| (at, bytes.len()));
+    assert_eq!(pieces.collect::<Vec<_>>(), [(0, 1500), (1500, 1500), (4000, 1500)]);
+    for offset in [0, 7, 9000] {
+        insert(&mut it, offset, b"");
+    }
+    assert!(!it.is_readable(), "the mere end of a stream is no data");
+    insert(&mut it, 6000, &[4; 1500]);
+    insert(&mut it, 3000, &[5; 1000]);
+    assert_eq!(it.truncate(6000), 1500, "the gap below, and what was not read");
+    assert_eq!(
+        unordered(&mut it, 2000).iter().map(|(at, bytes)| (*at, bytes.len())).collect::<Vec<_>>(),
+        [(3000, 1000)]
+    );
+    assert!(!it.is_readable());
 }
 
 proptest! {
