@@ -254,6 +254,10 @@ mod tests {
         }
         let error = stream.receive(crypto(5, b"x")).unwrap_err();
         assert_eq!(error.code, ErrorCode::CRYPTO_BUFFER_EXCEEDED);
+        let mut stream = CryptoStream::new(Level::OneRtt);
+        for offset in 0..=4 {
+            assert_eq!(stream.receive(crypto(offset, &QUARTER)), Ok(Novelty::New), "the first does not wait");
+        }
     }
 
     #[test]

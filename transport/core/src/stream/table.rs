@@ -226,6 +226,14 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_was_asked_for_last_is_gone_once_it_was_removed() {
+        let mut table = Table::default();
+        table.insert(StreamId(1), 1);
+        assert!(table.contains(StreamId(1)) && table.remove(StreamId(1)));
+        assert!(!table.contains(StreamId(1)));
+    }
+
+    #[test]
     fn a_crowd_of_streams_leaves_memory_for_a_few_behind() {
         let mut table = Table::default();
         for id in 0..10_000 {

@@ -416,6 +416,16 @@ fn packets_that_failed_under_earlier_keys_count_too() {
 }
 
 #[test]
+fn keys_are_active_once_a_packet_was_sealed_or_opened() {
+    let mut pair = pair(Suite::Aes128Gcm);
+    assert!(!pair.client.is_active() && !pair.server.is_active());
+    let packet = seal(&mut pair.client, FAST, 0);
+    assert!(pair.client.is_active() && !pair.server.is_active());
+    open(&mut pair.server, &packet).expect("it is genuine");
+    assert!(pair.server.is_active());
+}
+
+#[test]
 fn keys_go_on_after_a_rest_in_either_key_phase() {
     for suite in [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::ChaCha20Poly1305] {
         let mut pair = pair(suite);

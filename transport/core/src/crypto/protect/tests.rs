@@ -127,6 +127,32 @@ fn packets_are_sealed_behind_others_in_one_buffer() {
 }
 
 #[test]
+fn five_bits_of_a_short_and_four_of_a_long_first_byte_are_hidden() {
+    // RFC 9001 §5.4.1. Masks are as good as random: of many each bit is set in some.
+    let (seal, _) = keys(Suite::Aes128Gcm);
+    let (mut short, mut long) = (0, 0);
+    for number in 0..200 {
+        let mut plain = Vec::new();
+        short_header().put(&mut plain, number, 4);
+        short |= plain[0] ^ sealed(&seal, b"payload", PathId::ZERO, number)[0];
+        let header = LongHeader {
+            kind: LongKind::Handshake,
+            version: Version::V1,
+            destination: ConnectionId::EMPTY,
+            source: ConnectionId::EMPTY,
+            token: &[],
+        };
+        let mut packet = Vec::new();
+        let layout = header.put(&mut packet, number, 4);
+        let first = packet[0];
+        packet.extend_from_slice(b"payload");
+        seal.seal(&mut packet, 0, &layout, PathId::ZERO, number);
+        long |= first ^ packet[0];
+    }
+    assert_eq!((short, long), (0x1f, 0x0f));
+}
+
+#[test]
 fn the_payload_is_not_copied_when_it_is_opened() {
     let (seal, open) = keys(Suite::Aes128Gcm);
     let mut packet = BytesMut::from(sealed(&seal, &[7; 1000], PathId::ZERO, 1).as_slice());

@@ -142,4 +142,12 @@ fn certificates_and_keying_material_are_known_once_the_handshake_is_complete() {
     assert_ne!(key, [0; 32]);
     assert_eq!(network.client(client).peer_certificates().len(), 1);
     assert!(network.server().peer_certificates().is_empty(), "it asked for none");
+    assert!(export(network.server()).is_err(), "its session was not kept");
+    let mut network = Network::new(transport(), transport());
+    network.keep_server_sessions();
+    let tuple = network.link(RTT / 2);
+    let client = network.connect(tuple);
+    network.run_for(RTT * 3);
+    let key = export(network.client(client)).expect("it is complete");
+    assert_eq!(export(network.server()).ok(), Some(key));
 }

@@ -154,6 +154,14 @@ impl Network {
         self.client_config.set_tls(tls.unwrap());
     }
 
+    /// Has the server keep sessions after the handshake, for keying material.
+    pub(super) fn keep_server_sessions(&mut self) {
+        let tls = server_tls(&self.identity).exportable().build().unwrap();
+        self.configure_server(|server| {
+            server.set_tls(tls);
+        });
+    }
+
     /// Has the server accept 0-RTT, and resume no session of before.
     pub(super) fn accept_early_data(&mut self) {
         let tls = server_tls(&self.identity).early_data(EarlyData::On).build().unwrap();

@@ -85,6 +85,30 @@ fn the_application_is_told_of_new_streams_of_a_direction_once_until_it_heard() {
         let told = [StreamEvent::Opened { direction: BIDI }, StreamEvent::Opened { direction: UNI }];
         assert_eq!(events(&mut server), told);
     }
+    // One that was heard of is told again, one that waits is not.
+    let mut server = endpoint(Role::Server, limits());
+    let [bidi, uni] = [BIDI, UNI].map(|direction| StreamEvent::Opened { direction });
+    let open = |server: &mut Streams, direction, index| {
+        let id = StreamId::new(Role::Client, direction, index);
+        server.on_stream(stream(id, 0, b"x", false)).expect("within the limits");
+    };
+    open(&mut server, BIDI, 0);
+    open(&mut server, UNI, 0);
+    assert_eq!(server.poll_event(), Some(bidi));
+    open(&mut server, BIDI, 1);
+    open(&mut server, UNI, 1);
+    assert_eq!(events(&mut server), [uni, bidi]);
+}
+
+#[test]
+fn a_connection_at_rest_keeps_no_memory_of_streams_that_are_gone() {
+    let (mut client, mut server) = pair(limits());
+    let id = client.open(UNI).expect("permitted");
+    client.finish(id).expect("open");
+    flush(&mut client, &mut server);
+    assert!(client.is_empty() && client.map.capacity() > 0);
+    client.hibernate();
+    assert_eq!(client.map.capacity(), 0);
 }
 
 #[test]

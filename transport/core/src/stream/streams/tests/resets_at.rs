@@ -159,6 +159,14 @@ fn a_peer_that_does_not_support_it_gets_a_plain_reset() {
     });
     let plain = frame::ResetStream { id, error: 9, final_size: 0 };
     assert_eq!((controls(&mut client), client.next_sendable(None)), (vec![Frame::ResetStream(plain)], None));
+    // One that still supports it gets what was promised.
+    let (mut client, mut server) = pair(limits());
+    let id = reset_behind(&mut client, 3, 2);
+    client.restart();
+    client.set_peer_limits(&parameters(&limits()));
+    flush(&mut client, &mut server);
+    assert_eq!(server.accept(UNI), Some(id));
+    assert_eq!(read_to_end(&mut server, id), (2, Err(ReadError::Reset(9))));
 }
 
 #[test]

@@ -224,6 +224,7 @@ fn a_retransmission_needs_no_credit_of_the_connection() {
     assert_eq!(controls(&mut client), [blocked], "again when it is lost");
     client.on_lost(&token, FAST);
     assert_eq!(order(&mut client, 9), [0]);
+    assert_eq!(controls(&mut client), [], "the block was reported");
     client.on_max_data(160).expect("fine");
     assert_eq!(client.offer(second, at(0)).map(|offer| (offer.offset, offer.bytes)), Some((50, 10)));
 }

@@ -54,6 +54,9 @@ fn a_writer_is_told_of_room_that_is_an_eighth_of_its_buffer_or_keeps_it_sending(
         taken(&mut client, id, 2_000, (20_000 - unsent) % 500);
         client.on_max_stream_data(id, 20_000 + raised).expect("fine");
         assert_eq!(!events(&mut client).is_empty(), told, "{raised} bytes more, {unsent} of them unsent");
+        let is_told_later = (0..unsent / 500)
+            .any(|_| taken(&mut client, id, 2_000, 500).is_some() && !events(&mut client).is_empty());
+        assert_eq!(is_told_later, !told && raised >= 2_048, "once that is sent");
     }
 }
 
@@ -124,6 +127,22 @@ fn before_the_peers_limits_are_known_a_stream_takes_what_its_buffer_takes() {
     let none = StreamLimits { max_data: 0, ..roomy() };
     client.set_peer_limits(&parameters(&none));
     assert_eq!(client.write(id, &[1]), Err(WriteError::Blocked));
+}
+
+#[test]
+fn what_is_taken_beyond_the_limits_is_bounded_for_each_stream_and_for_all() {
+    // The connection has no credit; the streams would have.
+    let mut client = endpoint(Role::Client, StreamLimits { max_data: 0, ..roomy() });
+    let id = client.open(BIDI).expect("within the limit");
+    assert_eq!(client.write(id, &[1; 100_000]), Ok(4096));
+    // Neither has, and all streams together take six thousand bytes, whatever of it a stream took before.
+    let none = StreamLimits { stream_data_bidi_remote: 0, ..roomy() };
+    let mut client = endpoint(Role::Client, none);
+    client.set_allowance(Allowance { unpermitted: 6000, ..Allowance::UNLIMITED }, 0);
+    let [first, second] = [(); 2].map(|()| client.open(BIDI).expect("within the limit"));
+    let written = [(first, 3000), (first, 5000), (second, 5000)]
+        .map(|(id, size)| client.write(id, &vec![1; size]).unwrap_or_default());
+    assert_eq!(written, [3000, 1096, 1904]);
 }
 
 #[test]
