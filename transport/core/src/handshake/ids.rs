@@ -58,3 +58,19 @@ impl HandshakeIds {
         overhead::long(self.remote.len(), self.local.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_the_peer_chose_are_taken_once_and_long_headers_carry_both_ends_ids() {
+        let id = |length: usize| ConnectionId::new(&vec![7; length]).unwrap();
+        let mut it = HandshakeIds::new(id(8), id(20), vec![id(5)]);
+        assert!(it.has_chosen_by_peer());
+        assert_eq!(it.take_chosen_by_peer(), [id(5)]);
+        assert!(!it.has_chosen_by_peer() && it.take_chosen_by_peer().is_empty());
+        // RFC 9000 §17.2: first byte, version, two lengths, token length, length of 2 or 4 bytes, 4 bytes of number, and the tag.
+        assert!((1 + 4 + 2 + 28 + 1 + 2 + 4 + 16..=1 + 4 + 2 + 28 + 1 + 4 + 4 + 16).contains(&it.overhead()));
+    }
+}

@@ -337,7 +337,10 @@ mod tests {
     use super::*;
     use crate::crypto::session::{ClientTls, Verify};
     use crate::handshake::negotiation::Versions;
+    use crate::ranges::Ranges;
+    use crate::recovery::reordering::Thresholds;
     use crate::recovery::sent_packet::{PacketClass, SentPacket};
+    use crate::wire::frame::{Ack, AckRanges};
     use std::time::Duration;
 
     fn at(millis: u64) -> Instant {
@@ -441,6 +444,23 @@ mod tests {
             assert!(!it.awaits_acknowledgement() && it.in_flight() == 0);
             assert_eq!(it.has_handshake_space(), level == Level::Initial);
         }
+    }
+
+    #[test]
+    fn what_is_overtaken_by_an_acknowledged_packet_is_lost_at_a_known_time() {
+        let mut it = handshake();
+        send(&mut it, Level::Initial, 0, at(0));
+        send(&mut it, Level::Initial, 1, at(10));
+        let mut acknowledged = Ranges::new();
+        acknowledged.insert(1);
+        let ranges = AckRanges::from_ranges(&acknowledged, 1000).unwrap();
+        let sent = &mut it.space(Level::Initial).unwrap().sent;
+        sent.on_ack(&Ack { path: None, largest: 1, delay: 0, ranges, ecn: None }, at(20))
+            .expect("it was sent");
+        sent.detect_lost(at(20), Thresholds::initial(Duration::from_millis(90)));
+        assert!(it.awaits_loss());
+        it.discard(Level::Initial);
+        assert!(!it.awaits_loss());
     }
 
     #[test]

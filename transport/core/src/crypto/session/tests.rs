@@ -6,6 +6,7 @@ mod failures;
 mod panics;
 mod setup;
 mod several;
+mod verifying;
 
 use super::*;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};

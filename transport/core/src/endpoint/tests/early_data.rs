@@ -3,7 +3,7 @@
 use super::basics::read_all;
 use super::network::{Network, transport};
 use crate::connection::{Connection, EarlyDataState, Event, FourTuple};
-use crate::crypto::session::{SessionStore, SessionTicket};
+use crate::crypto::session::{EarlyData, SessionStore, SessionTicket, Ticket};
 use crate::endpoint::ConnectionHandle;
 use crate::stream::{Direction, StreamId};
 use std::sync::Arc;
@@ -24,17 +24,24 @@ impl SessionStore for Tickets {
         self.0.lock().unwrap().push(ticket);
     }
 
-    fn take(&self, _: &str, _: &[Vec<u8>]) -> Option<SessionTicket> {
+    fn take(&self, server_name: &str, protocols: &[Vec<u8>]) -> Option<SessionTicket> {
+        assert_eq!((server_name, protocols), ("server.test", &[b"hvq".to_vec()][..]));
         self.0.lock().unwrap().pop()
     }
 }
 
 /// A server that accepts 0-RTT, and a client that was connected to it and has a ticket.
 fn acquainted() -> (Network, FourTuple) {
+    let (network, tuple, _) = acquainted_with(EarlyData::On);
+    (network, tuple)
+}
+
+/// The same with a client that wants 0-RTT, or does not, and its tickets.
+fn acquainted_with(early_data: EarlyData) -> (Network, FourTuple, Arc<Tickets>) {
     let mut network = Network::new(transport(), transport());
-    network.accept_early_data();
+    network.accept_early_data(1, "same");
     let tickets = Arc::new(Tickets::default());
-    network.keep_sessions(tickets.clone());
+    network.keep_sessions(tickets.clone(), early_data);
     let tuple = network.link(RTT / 2);
     let first = network.connect(tuple);
     network.run_for(RTT * 4);
@@ -44,7 +51,7 @@ fn acquainted() -> (Network, FourTuple) {
     network.client(first).close(0, b"", now);
     network.run_for(Duration::from_secs(5));
     assert_eq!(network.server.handles().count(), 0);
-    (network, tuple)
+    (network, tuple, tickets)
 }
 
 /// Opens a stream, and writes `data` on it.
@@ -88,20 +95,42 @@ fn data_of_the_first_flight_is_read_at_once_and_known_as_early() {
 //# When rejecting 0-RTT, a server MUST NOT process any 0-RTT packets, even if it could
 #[test]
 fn data_of_a_first_flight_that_is_rejected_arrives_once_after_the_handshake() {
-    let (mut network, tuple) = acquainted();
-    // Its tickets have another key now.
-    network.accept_early_data();
-    let client = network.connect(tuple);
-    let id = say(&mut network, client, b"early");
-    network.run_for(ONE_WAY);
-    assert!(!heard_early(&network) && read_all(&mut network, id).is_empty());
-    network.run_for(RTT * 3);
-    assert_eq!(network.client(client).early_data(), EarlyDataState::Rejected);
-    assert!(!network.client(client).is_resumed() && !network.server().is_resumed());
-    assert_eq!(read_all(&mut network, id), b"early");
-    assert!(!network.server().is_early_stream(id));
-    network.run_for(RTT * 3);
-    assert_eq!(read_all(&mut network, id), b"", "it came once");
+    // Its tickets have another key now, or it is configured otherwise.
+    for (key, context, resumes) in [(2, "same", false), (1, "other", true)] {
+        let (mut network, tuple) = acquainted();
+        network.accept_early_data(key, context);
+        let client = network.connect(tuple);
+        let id = say(&mut network, client, b"early");
+        network.run_for(ONE_WAY);
+        assert!(!heard_early(&network) && read_all(&mut network, id).is_empty());
+        network.run_for(RTT * 3);
+        assert_eq!(network.client(client).early_data(), EarlyDataState::Rejected);
+        assert_eq!((network.client(client).is_resumed(), network.server().is_resumed()), (resumes, resumes));
+        assert_eq!(read_all(&mut network, id), b"early");
+        assert!(!network.server().is_early_stream(id));
+        network.run_for(RTT * 3);
+        assert_eq!(read_all(&mut network, id), b"", "it came once");
+    }
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9001#section-5.6
+//= type=test
+//# A client therefore MUST NOT use 0-RTT for application data unless specifically requested by the
+//# application that is in use.
+#[test]
+fn without_the_application_s_wish_or_a_ticket_that_can_be_read_there_is_no_early_data() {
+    for (wish, spoils) in [(EarlyData::Off, false), (EarlyData::On, true)] {
+        let (mut network, tuple, tickets) = acquainted_with(wish);
+        if spoils {
+            tickets.0.lock().unwrap()[0].tls = Ticket(vec![1, 2, 3]);
+        }
+        let client = network.connect(tuple);
+        assert!(!network.client(client).is_early_data());
+        network.run_for(RTT * 3);
+        assert!(network.client_events.contains(&(client, Event::Connected)));
+        assert_eq!(network.client(client).is_resumed(), !spoils);
+        assert_eq!(network.client(client).early_data(), EarlyDataState::default());
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use crate::connection::{Connection, Datagram, Ecn, Event, FourTuple, Transmit, TransportConfig};
 use crate::crypto::session::{
-    ClientTls, ClientTlsBuilder, EarlyData, Identity, ServerTls, ServerTlsBuilder, SessionStore, Verify,
+    ClientTls, ClientTlsBuilder, EarlyData, Identity, ServerTls, ServerTlsBuilder, SessionStore, TicketKeys,
+    Verify,
 };
 use crate::endpoint::{ClientConfig, ConnectionHandle, Endpoint, EndpointConfig, Output, ServerConfig};
 use crate::error::{ConnectionError, ErrorCode};
@@ -148,9 +149,9 @@ impl Network {
         }
     }
 
-    /// Has the client keep tickets in `store` and use them, also for 0-RTT.
-    pub(super) fn keep_sessions(&mut self, store: Arc<dyn SessionStore>) {
-        let tls = client_tls(&self.identity).sessions(store).early_data(EarlyData::On).build();
+    /// Has the client keep tickets in `store` and use them, and for 0-RTT if `early_data` says so.
+    pub(super) fn keep_sessions(&mut self, store: Arc<dyn SessionStore>, early_data: EarlyData) {
+        let tls = client_tls(&self.identity).sessions(store).early_data(early_data).build();
         self.client_config.set_tls(tls.unwrap());
     }
 
@@ -162,9 +163,11 @@ impl Network {
         });
     }
 
-    /// Has the server accept 0-RTT, and resume no session of before.
-    pub(super) fn accept_early_data(&mut self) {
-        let tls = server_tls(&self.identity).early_data(EarlyData::On).build().unwrap();
+    /// Has the server accept 0-RTT of tickets that it gave under `context` and sealed with `key`.
+    pub(super) fn accept_early_data(&mut self, key: u8, context: &str) {
+        let keys = TicketKeys::new(&[key; 32], &[]);
+        let tls = server_tls(&self.identity).early_data(EarlyData::On).early_data_context(context);
+        let tls = tls.ticket_keys(keys).build().unwrap();
         self.configure_server(|server| {
             server.set_tls(tls);
         });

@@ -166,6 +166,7 @@ fn packets_are_given_up_from_an_exact_number_and_age_on_until_half_the_room_is_l
     assert!(!sent.is_overgrown(|| 0, at(stale)) && sent.shed(at(stale)).is_empty(), "just young enough");
     sent.shed(at(stale + 1));
     assert_eq!(sent.unresolved(), LEAST_ROOM / 2);
+    assert!(sent.last_eliciting_at.is_some(), "the rest elicits acknowledgements");
 }
 
 #[test]
@@ -191,6 +192,25 @@ fn a_number_that_was_drawn_but_not_used_counts_as_skipped() {
     assert!(sent.on_ack(&ack(&[2..=3]), at(50)).is_err());
     assert_eq!(numbers(&sent.on_ack(&ack(&[0..=0, 3..=3]), at(50)).expect("valid").packets), [0, 3]);
     assert!(sent.is_empty());
+}
+
+#[test]
+fn two_numbers_that_were_never_sent_are_no_better_than_one() {
+    // RFC 9000 §21.4: a peer that acknowledges all it can think of.
+    let mut sent = Sent::default();
+    [0, 2, 4].into_iter().for_each(|number| sent.on_sent(packet(number, number)));
+    let error = sent.on_ack(&ack(&[1..=1, 3..=4]), at(50)).expect_err("both were skipped");
+    assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION);
+    let begin = |seed| {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut sent = Sent::default();
+        sent.begin_at_random(&mut rng);
+        (sent.next_number(&mut rng), sent)
+    };
+    let (first, mut sent) = (0..).map(begin).find(|(first, _)| *first > 6).expect("one of few seeds");
+    sent.on_sent(packet(first, 0));
+    let error = sent.on_ack(&ack(&[1..=1, 4..=4, first..=first]), at(50)).expect_err("both are below");
+    assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION);
 }
 
 //= https://www.rfc-editor.org/rfc/rfc9002#section-7.4
