@@ -120,6 +120,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn memory_of_more_elements_is_given_back() {
+        let mut queue = ShortQueue::default();
+        (0..100).for_each(|element| queue.push_back(element));
+        while queue.len() > 2 {
+            queue.pop_front();
+        }
+        let full = queue.capacity();
+        queue.shrink_to_fit();
+        assert!(full >= 99 && queue.capacity() < 99, "{full} and {}", queue.capacity());
+        queue.clear();
+        assert_eq!((queue.capacity(), queue.len(), queue.pop_front()), (0, 0, None));
+    }
+
     proptest! {
         #[test]
         fn it_agrees_with_an_ordinary_queue(steps in proptest::collection::vec(any::<bool>(), 0..80)) {

@@ -1,7 +1,8 @@
 use super::*;
 use crate::error::ErrorCode;
 use crate::ranges::Ranges;
-use crate::wire::frame::AckRanges;
+use crate::recovery::ecn::Counted;
+use crate::wire::frame::{AckRanges, EcnCounts};
 use proptest::prelude::*;
 use rand::SeedableRng;
 use std::collections::BTreeMap;
@@ -192,6 +193,33 @@ fn a_number_that_was_drawn_but_not_used_counts_as_skipped() {
     assert!(sent.on_ack(&ack(&[2..=3]), at(50)).is_err());
     assert_eq!(numbers(&sent.on_ack(&ack(&[0..=0, 3..=3]), at(50)).expect("valid").packets), [0, 3]);
     assert!(sent.is_empty());
+}
+
+#[test]
+fn a_number_that_was_used_is_not_drawn_again_and_a_loss_tells_which_were_skipped() {
+    // RFC 9000 §12.3: a number that comes twice would be a nonce that comes twice.
+    let mut sent = sent(1);
+    (3..8).for_each(|number| sent.on_sent(packet(number, number)));
+    assert!(sent.next_number(&mut StdRng::seed_from_u64(7)) > 7);
+    sent.on_ack(&ack(&[7..=7]), at(50)).expect("valid");
+    let lost = sent.detect_lost(at(50), THRESHOLDS);
+    assert_eq!((numbers(&lost.packets), lost.skipped.to_vec()), (vec![0, 3, 4], vec![1, 2]));
+    assert!(sent.detect_lost(at(50), THRESHOLDS).skipped.is_empty(), "nothing more is lost");
+}
+
+#[test]
+fn counters_of_an_acknowledgement_that_was_overtaken_are_not_judged() {
+    // RFC 9000 §13.4.2.1.
+    let mut sent = Sent::default();
+    (0..5).for_each(|number| sent.on_sent(SentPacket { ecn: Ecn::Ect0, ..packet(number, number) }));
+    let mut counted = |number, ect0| {
+        let counts = EcnCounts { ect0, ect1: 0, ce: 0 };
+        let ack = Ack { ecn: Some(counts), ..ack(&[number..=number]) };
+        sent.on_ack(&ack, at(50)).expect("valid").ecn.counted
+    };
+    assert_ne!(counted(3, 1), Counted::Unjudged);
+    assert_eq!(counted(1, 0), Counted::Unjudged, "it was sent before the other");
+    assert_ne!(counted(4, 3), Counted::Unjudged);
 }
 
 #[test]

@@ -94,6 +94,16 @@ fn where_all_are_refused_the_application_learns_the_first_ones_reason_at_once() 
         panic!("{:?}", course.ends(handle))
     };
     assert_eq!(error.code, ErrorCode::CONNECTION_REFUSED);
+    let failures = course.network.client.take_race_failures(handle);
+    let over: Vec<_> = failures.iter().map(|(tuple, _)| *tuple).collect();
+    assert_eq!(
+        over,
+        [0, 1].map(|index: usize| course.candidates[index].way.tuple),
+        "each attempt has its own reason"
+    );
+    let refused = |error: &ConnectionError| matches!(error, ConnectionError::PeerTransport(error) if error.code == ErrorCode::CONNECTION_REFUSED);
+    assert!(failures.iter().all(|(_, error)| refused(error)));
+    assert!(course.network.client.take_race_failures(handle).is_empty(), "they are told once");
     course.run_to(Duration::from_secs(5));
     course.assert_gone(handle);
 }
