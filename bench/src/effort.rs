@@ -8,6 +8,9 @@ use std::time::Duration;
 /// Rounds over emulated channels, which take their time and spread little.
 const CHANNEL_ROUNDS: usize = 3;
 
+/// Rounds of idle connections, whose memory spreads as little.
+const IDLE_ROUNDS: usize = 2;
+
 /// Requests that are under way at a time, and what each of these rows has of the requests: those that are alone take long.
 const REQUESTS_AT_ONCE: [(u32, u32); 3] = [(1, 5), (100, 1), (400, 1)];
 
@@ -38,6 +41,7 @@ struct Size {
     requests: u32,
     /// Connections that receive at the same time, and the bytes of each.
     many: (u32, u64),
+    /// Idle connections.
     connections: u32,
     pipe: pipe::Effort,
     decisions: decisions::Effort,
@@ -66,7 +70,7 @@ const FULL: Size = Size {
     handshakes: 1_000,
     requests: 100_000,
     many: (1_000, 1 << 20),
-    connections: 2_000,
+    connections: 10_000,
     pipe: pipe::Effort { bytes: 256 << 20, handshakes: 1_000, requests: 200_000 },
     decisions: decisions::Effort { batches: 25, batch: Duration::from_millis(40) },
     aead: Duration::from_millis(500),
@@ -89,7 +93,9 @@ impl Effort {
                 jobs.push((job, way, PIPE_DATAGRAM));
             }
         };
+        add(Part::Upload, Job::Upload { bytes }, Way::Loopback);
         add(Part::Channels, Job::Bulk { bytes: channel_bytes }, Way::Channels);
+        add(Part::Channels, Job::Bulk { bytes: channel_bytes }, Way::UnequalChannels);
         add(Part::Handshakes, Job::Handshakes { count: size.handshakes }, Way::Loopback);
         for (at_once, share) in REQUESTS_AT_ONCE {
             add(Part::Requests, Job::Requests { count: size.requests / share, at_once }, Way::Loopback);
@@ -116,7 +122,7 @@ impl Effort {
     pub fn trials(&self) -> Vec<Trial> {
         let mut trials = Vec::new();
         for &(job, way, datagram) in &self.jobs {
-            for round in 0..self.rounds_of(way) {
+            for round in 0..self.rounds_of(job, way) {
                 let able = self.contenders.iter().filter(|contender| is_able(**contender, job, way));
                 trials.extend(able.map(|&contender| Trial { contender, round, job, way, datagram }));
             }
@@ -124,10 +130,11 @@ impl Effort {
         trials
     }
 
-    fn rounds_of(&self, way: Way) -> usize {
-        match way {
-            Way::Loopback => self.rounds,
-            Way::Channels => self.rounds.min(CHANNEL_ROUNDS),
+    fn rounds_of(&self, job: Job, way: Way) -> usize {
+        match (job, way) {
+            (_, Way::Channels | Way::UnequalChannels) => self.rounds.min(CHANNEL_ROUNDS),
+            (Job::Idle { .. }, _) => self.rounds.min(IDLE_ROUNDS),
+            _ => self.rounds,
         }
     }
 }
@@ -137,7 +144,11 @@ impl Effort {
 fn is_able(contender: Contender, job: Job, way: Way) -> bool {
     match (job, way) {
         (_, Way::Channels) => matches!(contender, Contender::Hvq | Contender::HvqTwoPaths),
-        (Job::Bulk { .. } | Job::Idle { .. }, _) => true,
+        (_, Way::UnequalChannels) => contender == Contender::HvqTwoPaths,
+        (Job::Bulk { .. }, _) => true,
+        (Job::Upload { .. }, _) => contender != Contender::Floor,
+        (_, _) if matches!(contender, Contender::TcpTls | Contender::Floor) => false,
+        (Job::Idle { .. }, _) => true,
         (Job::Many { .. }, _) => !matches!(contender, Contender::HvqTwoPaths | Contender::Quiche),
         _ => contender != Contender::HvqTwoPaths,
     }

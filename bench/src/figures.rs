@@ -1,5 +1,6 @@
 //! The figures of the comparison, each of one measure, contender and round.
 
+use crate::PIPE_DATAGRAM;
 use crate::contender::Contender;
 use crate::instructions::{Count, Workload};
 use crate::pipe::Cost;
@@ -15,6 +16,10 @@ pub enum Measure {
     BulkSender(u16),
     /// CPU seconds of the receiver for a GiB.
     BulkReceiver(u16),
+    /// Throughput of an upload over loopback, in Mbit/s.
+    UploadRate,
+    /// CPU seconds of its sender, the client, for a GiB.
+    UploadSender,
     /// Throughput of so many connections together, in Mbit/s.
     ManyRate(u32),
     /// CPU seconds of their sender for a GiB.
@@ -25,6 +30,8 @@ pub enum Measure {
     ManyLost(u32),
     /// Goodput through emulated channels, as a share of the sum of their rates.
     Channels,
+    /// Goodput through two emulated channels of unequal rates, as a share of their sum.
+    UnequalChannels,
     /// CPU seconds of both ends in the pipe for a GiB.
     PipeTransfer,
     /// Instructions of both ends for a datagram of data, without packet protection and copies.
@@ -49,6 +56,8 @@ pub enum Measure {
     RequestP99(u32),
     /// KiB of the server for an idle connection.
     Memory,
+    /// KiB of the client for an idle connection.
+    ClientMemory,
 }
 
 impl Measure {
@@ -57,12 +66,13 @@ impl Measure {
         match self {
             Self::BulkSender(_)
             | Self::BulkReceiver(_)
+            | Self::UploadSender
             | Self::ManySender(_)
             | Self::ManyReceiver(_)
             | Self::PipeTransfer => 2,
             Self::RequestP99(_) => 3,
-            Self::Channels => 3,
-            Self::Memory | Self::ManyLost(_) => 1,
+            Self::Channels | Self::UnequalChannels => 3,
+            Self::Memory | Self::ClientMemory | Self::ManyLost(_) => 1,
             _ => 0,
         }
     }
@@ -75,11 +85,14 @@ impl fmt::Display for Measure {
             Self::BulkRate(datagram) => write!(f, "one stream, {datagram}-byte datagrams: Mbit/s"),
             Self::BulkSender(datagram) => write!(f, "sender, {datagram}: CPU s/GiB"),
             Self::BulkReceiver(datagram) => write!(f, "receiver, {datagram}: CPU s/GiB"),
+            Self::UploadRate => write!(f, "upload, {PIPE_DATAGRAM}-byte datagrams: Mbit/s"),
+            Self::UploadSender => write!(f, "upload, sender: CPU s/GiB"),
             Self::ManyRate(connections) => write!(f, "{connections} connections: Mbit/s"),
             Self::ManySender(connections) => write!(f, "{connections} connections, sender: CPU s/GiB"),
             Self::ManyReceiver(connections) => write!(f, "{connections} connections, receiver: CPU s/GiB"),
             Self::ManyLost(connections) => write!(f, "{connections} connections: % of datagrams lost"),
             Self::Channels => write!(f, "goodput ÷ rate of equal emulated channels"),
+            Self::UnequalChannels => write!(f, "goodput ÷ rate of 200 and 50 Mbit/s together"),
             Self::PipeTransfer => write!(f, "pipe: CPU s/GiB"),
             Self::DatagramInstructions => write!(f, "pipe: instructions a datagram"),
             Self::PipeHandshake => write!(f, "pipe: CPU µs a handshake"),
@@ -92,6 +105,7 @@ impl fmt::Display for Measure {
             Self::Requests(at_once) => write!(f, "requests/s, {at_once} in flight"),
             Self::RequestP99(at_once) => write!(f, "99th percentile, {at_once} in flight: ms"),
             Self::Memory => write!(f, "server's memory an idle connection: KiB"),
+            Self::ClientMemory => write!(f, "client's memory an idle connection: KiB"),
         }
     }
 }

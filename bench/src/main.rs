@@ -85,7 +85,9 @@ struct Output {
 enum Part {
     /// Transfers over loopback.
     Bulk,
-    /// Transfers over one emulated channel, and over two.
+    /// Transfers over loopback from the client to the server.
+    Upload,
+    /// Transfers over one emulated channel, over two, and over two of unequal rates.
     Channels,
     /// CPU time of transfers, both ends in one thread, without sockets.
     Pipe,

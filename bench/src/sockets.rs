@@ -20,7 +20,10 @@ const SLOWEST: u64 = 4_000_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The rate of each emulated channel.
 pub const CHANNEL_RATE: Bandwidth = Bandwidth::from_megabits_per_second(200);
-/// Its round-trip time.
+/// The rates of unequal channels.
+const UNEQUAL_RATES: [Bandwidth; 2] =
+    [Bandwidth::from_megabits_per_second(200), Bandwidth::from_megabits_per_second(50)];
+/// The round-trip time of each.
 const CHANNEL_RTT: Duration = Duration::from_millis(10);
 
 /// The way of the datagrams.
@@ -31,6 +34,8 @@ pub enum Way {
     Loopback,
     /// Through an emulated channel for each path, all of them equal.
     Channels,
+    /// Through two emulated channels, the second of a quarter of the first one's rate.
+    UnequalChannels,
 }
 
 /// One measurement of one contender.
@@ -65,37 +70,56 @@ pub async fn measure(trial: Trial, material: &Material) -> Result<Sample> {
     let Trial { contender, job, datagram, .. } = trial;
     let task = Task { contender, side: Side::Server, job, datagram, material: material.clone() };
     let patience = match job {
-        Job::Bulk { bytes } => Duration::from_secs(20 + bytes / SLOWEST),
+        Job::Bulk { bytes } | Job::Upload { bytes } => Duration::from_secs(20 + bytes / SLOWEST),
+        Job::Idle { connections } => PATIENCE + Duration::from_millis(10) * connections,
         Job::Many { connections, bytes } => {
             Duration::from_secs(60 + u64::from(connections) * bytes / SLOWEST)
         }
         _ => PATIENCE,
     };
     let mut relays = Vec::new();
-    let pair = worker::run(task, patience, |addresses| match trial.way {
-        Way::Loopback => Ok(addresses),
-        Way::Channels => {
-            for upstream in &addresses {
-                let spec = ChannelSpec::constant(CHANNEL_RTT, CHANNEL_RATE);
-                let listen = SocketAddr::new(upstream.ip(), 0);
-                relays.push(Relay::start(listen, *upstream, spec, 1)?);
-            }
-            Ok(relays.iter().map(|relay| relay.local_addr()).collect())
+    let rates = match trial.way {
+        Way::Loopback => None,
+        Way::Channels => Some([CHANNEL_RATE; 2]),
+        Way::UnequalChannels => Some(UNEQUAL_RATES),
+    };
+    let pair = worker::run(task, patience, |addresses| {
+        let Some(rates) = rates else { return Ok(addresses) };
+        for (upstream, rate) in addresses.iter().zip(rates) {
+            let spec = ChannelSpec::constant(CHANNEL_RTT, rate);
+            let listen = SocketAddr::new(upstream.ip(), 0);
+            relays.push(Relay::start(listen, *upstream, spec, 1)?);
         }
+        Ok(relays.iter().map(|relay| relay.local_addr()).collect())
     })
     .await?;
     Ok(Sample { trial, server: pair.server, client: pair.client })
 }
 
 impl Sample {
+    fn figure(&self, measure: Measure, value: f64) -> Figure {
+        Figure { measure, contender: self.trial.contender, round: self.trial.round, value }
+    }
+
+    /// The figures of transfers of `bytes` bytes on each of so many connections.
+    fn of_many(&self, connections: u32, bytes: u64) -> Vec<Figure> {
+        let seconds = self.client.usage.elapsed;
+        let bytes = f64::from(connections) * bytes as f64;
+        let mut figures = vec![
+            self.figure(Measure::ManyRate(connections), bytes * 8e-6 / seconds),
+            self.figure(Measure::ManySender(connections), self.server.usage.cpu() / bytes * GIB),
+            self.figure(Measure::ManyReceiver(connections), self.client.usage.cpu() / bytes * GIB),
+        ];
+        if self.server.datagrams_sent > 0 {
+            let lost = self.server.packets_lost as f64 / self.server.datagrams_sent as f64;
+            figures.push(self.figure(Measure::ManyLost(connections), lost * 100.0));
+        }
+        figures
+    }
+
     /// Returns the figures of the sample.
     pub fn figures(&self) -> Vec<Figure> {
-        let figure = |measure, value| Figure {
-            measure,
-            contender: self.trial.contender,
-            round: self.trial.round,
-            value,
-        };
+        let figure = |measure, value| self.figure(measure, value);
         let seconds = self.client.usage.elapsed;
         match (self.trial.job, self.trial.way) {
             (Job::Bulk { bytes }, Way::Loopback) => {
@@ -113,6 +137,14 @@ impl Sample {
                 let most = CHANNEL_RATE.bits_per_second() as f64 * channels;
                 vec![figure(Measure::Channels, bytes as f64 * 8.0 / seconds / most)]
             }
+            (Job::Bulk { bytes }, Way::UnequalChannels) => {
+                let most: u64 = UNEQUAL_RATES.iter().map(|rate| rate.bits_per_second()).sum();
+                vec![figure(Measure::UnequalChannels, bytes as f64 * 8.0 / seconds / most as f64)]
+            }
+            (Job::Upload { bytes }, _) => vec![
+                figure(Measure::UploadRate, bytes as f64 * 8e-6 / seconds),
+                figure(Measure::UploadSender, self.client.usage.cpu() / bytes as f64 * GIB),
+            ],
             (Job::Handshakes { count }, _) => {
                 vec![figure(Measure::Handshakes, f64::from(count) / self.server.usage.elapsed)]
             }
@@ -123,22 +155,13 @@ impl Sample {
                     figure(Measure::RequestP99(at_once), latency.p99 * 1e3),
                 ]
             }
-            (Job::Many { connections, bytes }, _) => {
-                let bytes = f64::from(connections) * bytes as f64;
-                let mut figures = vec![
-                    figure(Measure::ManyRate(connections), bytes * 8e-6 / seconds),
-                    figure(Measure::ManySender(connections), self.server.usage.cpu() / bytes * GIB),
-                    figure(Measure::ManyReceiver(connections), self.client.usage.cpu() / bytes * GIB),
-                ];
-                if self.server.datagrams_sent > 0 {
-                    let lost = self.server.packets_lost as f64 / self.server.datagrams_sent as f64;
-                    figures.push(figure(Measure::ManyLost(connections), lost * 100.0));
-                }
-                figures
-            }
+            (Job::Many { connections, bytes }, _) => self.of_many(connections, bytes),
             (Job::Idle { connections }, _) => {
-                let each = self.server.resident as f64 / f64::from(connections) / 1024.0;
-                vec![figure(Measure::Memory, each)]
+                let each = |account: &Account| account.resident as f64 / f64::from(connections) / 1024.0;
+                vec![
+                    figure(Measure::Memory, each(&self.server)),
+                    figure(Measure::ClientMemory, each(&self.client)),
+                ]
             }
         }
     }
@@ -168,10 +191,21 @@ mod tests {
     }
 
     #[test]
+    fn an_upload_is_the_work_of_the_client() {
+        let upload = sample(Contender::Hvq, Job::Upload { bytes: 1 << 30 }, Way::Loopback).figures();
+        assert_eq!((upload[0].measure, upload[1].measure), (Measure::UploadRate, Measure::UploadSender));
+        assert!((upload[0].value - 4294.97).abs() < 0.01);
+        assert_eq!(upload[1].value, 1.5);
+    }
+
+    #[test]
     fn two_channels_have_twice_the_rate_of_one() {
         let bytes = CHANNEL_RATE.bits_per_second() / 4;
         let share = |contender| sample(contender, Job::Bulk { bytes }, Way::Channels).figures()[0].value;
         assert_eq!(share(Contender::Hvq), 1.0);
         assert_eq!(share(Contender::HvqTwoPaths), 0.5);
+        let bytes = 250_000_000 / 4;
+        let unequal = sample(Contender::HvqTwoPaths, Job::Bulk { bytes }, Way::UnequalChannels).figures();
+        assert_eq!((unequal[0].measure, unequal[0].value), (Measure::UnequalChannels, 1.0));
     }
 }

@@ -1,11 +1,13 @@
 //! The contenders, and the work of each of their two processes.
 
+mod floor;
 pub mod hvq;
 mod material;
 mod peer_pair;
 pub mod quiche;
 mod s2n_quic;
 pub mod stack;
+mod tcp;
 
 pub use material::Material;
 pub use peer_pair::{noq, quinn};
@@ -27,6 +29,8 @@ pub const SMALL: usize = 100;
 const BLOCK: usize = 256 << 10;
 /// Bytes asked for as buffers of every socket; the system may give less, the same to all.
 const SOCKET_BUFFER: usize = 4 << 20;
+/// The silence after which a connection ends: longer than any job, so that idle connections are there when they are weighed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 /// Streams of a kind that each end lets the other have open: more than any job has under way.
 pub const STREAMS: u32 = 512;
 
@@ -46,12 +50,24 @@ pub enum Contender {
     Quiche,
     /// s2n-quic with its TLS by rustls and AWS-LC.
     S2nQuic,
+    /// TCP of the kernel with TLS 1.3 by rustls and `ring`, on blocking sockets, in segments as large as the datagrams.
+    TcpTls,
+    /// Datagrams with segmentation offload that are sealed, sent, received and opened, and nothing else: what no QUIC goes below.
+    Floor,
 }
 
 impl Contender {
     /// All of them, the one that ratios refer to first.
-    pub const ALL: [Self; 6] =
-        [Self::Hvq, Self::Quinn, Self::Noq, Self::Quiche, Self::S2nQuic, Self::HvqTwoPaths];
+    pub const ALL: [Self; 8] = [
+        Self::Hvq,
+        Self::Quinn,
+        Self::Noq,
+        Self::Quiche,
+        Self::S2nQuic,
+        Self::HvqTwoPaths,
+        Self::TcpTls,
+        Self::Floor,
+    ];
 
     /// Returns the name of the contender, for people.
     pub fn label(self) -> &'static str {
@@ -62,6 +78,8 @@ impl Contender {
             Self::Noq => "noq",
             Self::Quiche => "quiche",
             Self::S2nQuic => "s2n-quic",
+            Self::TcpTls => "TCP + TLS, rustls",
+            Self::Floor => "UDP + AEAD only",
         }
     }
 }
@@ -80,6 +98,11 @@ pub enum Side {
 pub enum Job {
     /// The server sends the client so many bytes on one stream.
     Bulk {
+        /// The bytes.
+        bytes: u64,
+    },
+    /// The client sends the server so many bytes on one stream, and is told when all have arrived.
+    Upload {
         /// The bytes.
         bytes: u64,
     },
@@ -179,6 +202,8 @@ pub fn work(task: &Task) -> Result<()> {
         Contender::Noq => on_tokio::<noq::PeerPair>(task),
         Contender::S2nQuic => on_tokio::<s2n_quic::S2nQuic>(task),
         Contender::Quiche => quiche::work(task),
+        Contender::TcpTls => tcp::work(task),
+        Contender::Floor => floor::work(task),
     }?;
     say(&Line::Done(account))
 }

@@ -10,7 +10,7 @@ macro_rules! peer_pair {
         )]
         pub mod $module {
             use crate::contender::stack::{Counters, Stack};
-            use crate::contender::{ALPN, Material, SOCKET_BUFFER, STREAMS, Task};
+            use crate::contender::{ALPN, IDLE_TIMEOUT, Material, SOCKET_BUFFER, STREAMS, Task};
             use anyhow::{Context, Result, bail};
             use bytes::Bytes;
             use quinn_udp::UdpSocketState;
@@ -98,7 +98,7 @@ macro_rules! peer_pair {
             pub fn server_config(material: &Material, datagram: u16) -> Result<ServerConfig> {
                 let tls = QuicServerConfig::try_from(material.rustls_server(ALPN)?)?;
                 let mut config = ServerConfig::with_crypto(Arc::new(tls));
-                config.transport_config(transport(datagram));
+                config.transport_config(transport(datagram)?);
                 Ok(config)
             }
 
@@ -106,16 +106,17 @@ macro_rules! peer_pair {
             pub fn client_config(material: &Material, datagram: u16) -> Result<ClientConfig> {
                 let tls = QuicClientConfig::try_from(material.rustls_client(ALPN)?)?;
                 let mut config = ClientConfig::new(Arc::new(tls));
-                config.transport_config(transport(datagram));
+                config.transport_config(transport(datagram)?);
                 Ok(config)
             }
 
             /// The defaults, CUBIC among them, with datagrams of one size.
-            fn transport(datagram: u16) -> Arc<TransportConfig> {
+            fn transport(datagram: u16) -> Result<Arc<TransportConfig>> {
                 let mut transport = TransportConfig::default();
                 transport.initial_mtu(datagram).mtu_discovery_config(None);
                 transport.max_concurrent_bidi_streams(STREAMS.into()).max_concurrent_uni_streams(STREAMS.into());
-                Arc::new(transport)
+                transport.max_idle_timeout(Some(IDLE_TIMEOUT.try_into()?));
+                Ok(Arc::new(transport))
             }
 
             /// An endpoint on a socket with the buffers that all contenders have.

@@ -1,7 +1,7 @@
 //! s2n-quic with its defaults, but for the datagram size, the key exchange and the cipher suite.
 
 use super::stack::{Counters, Stack};
-use super::{ALPN, Material, SOCKET_BUFFER, STREAMS, Task};
+use super::{ALPN, IDLE_TIMEOUT, Material, SOCKET_BUFFER, STREAMS, Task};
 use anyhow::{Context, Error, Result, anyhow, bail};
 use bytes::Bytes;
 use s2n_quic::client::Connect;
@@ -61,7 +61,8 @@ fn io(datagram: u16) -> Result<Io> {
 fn limits() -> Result<Limits> {
     let limits = Limits::new()
         .with_max_open_local_bidirectional_streams(STREAMS.into())?
-        .with_max_open_remote_bidirectional_streams(STREAMS.into())?;
+        .with_max_open_remote_bidirectional_streams(STREAMS.into())?
+        .with_max_idle_timeout(IDLE_TIMEOUT)?;
     Ok(limits)
 }
 

@@ -72,6 +72,7 @@ pub async fn serve<S: Stack>(task: &Task) -> Result<Account> {
     say(&Line::Listening(addresses))?;
     match task.job {
         Job::Bulk { .. } => send::<S>(&endpoint).await,
+        Job::Upload { .. } => take::<S>(&endpoint).await,
         Job::Handshakes { count } => greet::<S>(&endpoint, count).await,
         Job::Requests { .. } => answer::<S>(&endpoint).await,
         Job::Many { connections, .. } => send_many::<S>(&endpoint, connections).await,
@@ -84,6 +85,7 @@ pub async fn fetch<S: Stack>(task: &Task, to: &[SocketAddr]) -> Result<Account> 
     let endpoint = S::dial(task)?;
     let account = match task.job {
         Job::Bulk { bytes } => receive::<S>(&endpoint, task, to, bytes).await,
+        Job::Upload { bytes } => give::<S>(&endpoint, task, to, bytes).await,
         Job::Handshakes { count } => shake_hands::<S>(&endpoint, task, to, count).await,
         Job::Requests { count, at_once } => ask::<S>(&endpoint, task, to, (count, at_once)).await,
         Job::Many { connections, bytes } => {
@@ -121,15 +123,52 @@ async fn send_to<S: Stack>(connection: &mut S::Connection, block: Bytes) -> Resu
     let (mut send, mut receive) = S::accept_stream(connection).await?.context("no request came")?;
     let (_, request) = read_all::<S>(&mut receive).await?;
     let meter = Meter::start()?;
-    let mut left = u64::from_be_bytes(request.as_slice().try_into().context("a request has eight bytes")?);
+    let length = u64::from_be_bytes(request.as_slice().try_into().context("a request has eight bytes")?);
+    write_all::<S>(&mut send, length, &block).await?;
+    ensure!(S::accept_stream(connection).await?.is_none(), "a second request came");
+    Ok(meter)
+}
+
+/// Writes `length` bytes, parts of `block`, and ends the stream.
+async fn write_all<S: Stack>(stream: &mut S::Send, length: u64, block: &Bytes) -> Result<()> {
+    let mut left = length;
     while left > 0 {
         let part = block.slice(..BLOCK.min(usize::try_from(left).unwrap_or(BLOCK)));
         left -= part.len() as u64;
-        S::write(&mut send, part).await?;
+        S::write(stream, part).await?;
     }
+    S::finish(stream)
+}
+
+/// Reads what a client sends on one stream, answers with the number of bytes, and waits until the client closes the connection.
+async fn take<S: Stack>(endpoint: &S::Endpoint) -> Result<Account> {
+    let mut connection = S::accept(endpoint).await?;
+    let meter = Meter::start()?;
+    let (mut send, mut receive) = S::accept_stream(&mut connection).await?.context("nothing came")?;
+    let (received, _) = read_all::<S>(&mut receive).await?;
+    S::write(&mut send, Bytes::copy_from_slice(&received.to_be_bytes())).await?;
     S::finish(&mut send)?;
-    ensure!(S::accept_stream(connection).await?.is_none(), "a second request came");
-    Ok(meter)
+    let account = account(&meter, S::counters(endpoint, &connection));
+    ensure!(S::accept_stream(&mut connection).await?.is_none(), "a second stream came");
+    account
+}
+
+/// Sends `bytes` bytes on one stream, and waits until the server says that it has them.
+async fn give<S: Stack>(
+    endpoint: &S::Endpoint,
+    task: &Task,
+    to: &[SocketAddr],
+    bytes: u64,
+) -> Result<Account> {
+    let connection = S::connect(endpoint, task, to).await?;
+    let (mut send, mut receive) = S::open(&connection).await?;
+    let meter = Meter::start()?;
+    write_all::<S>(&mut send, bytes, &Bytes::from(vec![0x5a; BLOCK])).await?;
+    let (_, answer) = read_all::<S>(&mut receive).await?;
+    ensure!(answer == bytes.to_be_bytes(), "the server has not got {bytes} bytes");
+    let account = account(&meter, S::counters(endpoint, &connection))?;
+    S::close(&connection);
+    Ok(account)
 }
 
 /// Answers one request on each of `count` connections, and waits for the end of all.
@@ -314,7 +353,7 @@ async fn hold<S: Stack>(endpoint: &S::Endpoint, connections: u32) -> Result<Acco
     Ok(account)
 }
 
-/// Opens connections and does nothing with them until the server has measured.
+/// Opens connections, tells what memory all but the first of them took, and does nothing with them until the server has measured.
 async fn idle<S: Stack>(
     endpoint: &S::Endpoint,
     task: &Task,
@@ -326,14 +365,19 @@ async fn idle<S: Stack>(
     for _ in 0..WARM_UP {
         held.push(S::connect(endpoint, task, to).await?);
     }
-    // The server measures in between.
-    sleep(2 * SETTLE).await;
+    // The server measures in between, and so does this end.
+    sleep(SETTLE).await;
+    let before = resident()?;
+    sleep(SETTLE).await;
     for _ in 0..connections {
         held.push(S::connect(endpoint, task, to).await?);
     }
-    sleep(3 * SETTLE).await;
+    sleep(2 * SETTLE).await;
+    let mut account = account(&meter, Counters::default())?;
+    account.resident = resident()?.saturating_sub(before);
+    sleep(SETTLE).await;
     drop(held);
-    account(&meter, Counters::default())
+    Ok(account)
 }
 
 fn account(meter: &Meter, counters: Counters) -> Result<Account> {

@@ -59,7 +59,7 @@ pub fn pair(contender: Contender, material: &Material, datagram: u16) -> Result<
         Contender::Quinn => Box::new(peer_pair::quinn::Pair::new(material, datagram)?),
         Contender::Noq => Box::new(peer_pair::noq::Pair::new(material, datagram)?),
         Contender::Quiche => Box::new(quiche::Pair::new(material, datagram)?),
-        Contender::S2nQuic => return Ok(None),
+        Contender::S2nQuic | Contender::TcpTls | Contender::Floor => return Ok(None),
     }))
 }
 

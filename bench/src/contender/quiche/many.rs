@@ -75,19 +75,23 @@ pub fn hold(task: &Task, connections: u32) -> Result<Account> {
     Ok(account)
 }
 
-/// Opens connections and does nothing with them. The process is ended by the one that started it.
+/// Opens connections, tells what memory all but the first of them took, and does nothing with them until the server has measured.
 pub fn idle(task: &Task, to: SocketAddr, connections: u32) -> Result<Account> {
     let mut hub = Hub::new(task, Role::Client)?;
+    let mut before = 0;
     for (from, count) in [(0, WARM_UP), (WARM_UP, connections)] {
+        before = resident()?;
         for index in from..from + count {
             hub.connect(to)?;
             hub.until_established(index + 1)?;
         }
-        // The server measures meanwhile.
+        // The server measures meanwhile, and then this end.
         hub.rest(2 * SETTLE)?;
     }
+    let mut account = hub.account()?;
+    account.resident = resident()?.saturating_sub(before);
     hub.rest(2 * SETTLE)?;
-    hub.account()
+    Ok(account)
 }
 
 impl Hub {

@@ -10,8 +10,9 @@ pub mod lent;
 mod many;
 mod port;
 mod requests;
+mod upload;
 
-use super::{ALPN, Account, BLOCK, Job, Line, Material, REQUEST, STREAMS, Side, Task, say};
+use super::{ALPN, Account, BLOCK, IDLE_TIMEOUT, Job, Line, Material, REQUEST, STREAMS, Side, Task, say};
 use crate::meter::Meter;
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
@@ -29,6 +30,8 @@ pub fn work(task: &Task) -> Result<Account> {
     match (&task.side, task.job) {
         (Side::Server, Job::Bulk { .. }) => serve(task),
         (Side::Client(to), Job::Bulk { bytes }) => fetch(task, to, bytes),
+        (Side::Server, Job::Upload { .. }) => upload::take(task),
+        (Side::Client(to), Job::Upload { bytes }) => upload::give(task, only(to)?, bytes),
         (Side::Server, Job::Requests { .. }) => requests::answer(task),
         (Side::Client(to), Job::Requests { count, at_once }) => requests::ask(task, to, count, at_once),
         (Side::Server, Job::Handshakes { count }) => many::greet(task, count),
@@ -145,7 +148,7 @@ fn config(datagram: u16) -> Result<Config> {
     config.set_curves_list("X25519")?;
     config.set_cc_algorithm_name("cubic")?;
     config.enable_pacing(false);
-    config.set_max_idle_timeout(30_000);
+    config.set_max_idle_timeout(u64::try_from(IDLE_TIMEOUT.as_millis())?);
     config.set_max_send_udp_payload_size(usize::from(datagram));
     config.set_max_recv_udp_payload_size(BATCH - 1);
     config.set_initial_max_data(10_000_000);
@@ -180,7 +183,7 @@ fn read_request(connection: &mut Connection, request: &mut Vec<u8>) -> Result<bo
     }
 }
 
-/// Writes as much of what is `left` of the answer as the connection takes.
+/// Writes as much of what is `left` of a transfer as the connection takes.
 fn answer(connection: &mut Connection, block: &Bytes, left: &mut u64) -> Result<()> {
     while *left > 0 {
         let part = block.len().min(usize::try_from(*left).unwrap_or(block.len()));
@@ -193,7 +196,7 @@ fn answer(connection: &mut Connection, block: &Bytes, left: &mut u64) -> Result<
     Ok(())
 }
 
-/// Reads what has arrived of the answer; whether that was all of it.
+/// Reads what has arrived of a transfer; whether that was all of it.
 fn read_answer(connection: &mut Connection, buffer: &mut [u8], received: &mut u64) -> Result<bool> {
     loop {
         match connection.stream_recv(STREAM, buffer) {
