@@ -156,6 +156,11 @@ impl Hints {
         }
     }
 
+    /// Returns the rate promised to what the peer sends: one that is said of one direction only holds for both.
+    pub fn rate_of_arrivals(&self) -> Option<Bandwidth> {
+        self.rate_back.or(self.rate)
+    }
+
     /// Returns the hints of the same channel as the other end sees it: the directions are exchanged.
     pub fn mirrored(self) -> Self {
         Self { rate: self.rate_back, rate_back: self.rate, ..self }

@@ -64,7 +64,7 @@ struct Received {
 impl ReceivedRates {
     /// The channel of `local` has these hints. It is watched if they promise a rate to what arrives.
     pub(super) fn watch(&mut self, local: SocketAddr, hints: &Hints) {
-        let Some(promised) = hints.rate_back.or(hints.rate) else { return };
+        let Some(promised) = hints.rate_of_arrivals() else { return };
         let has_room = self.channels.len() < MOST_CHANNELS;
         match self.channels.iter_mut().find(|channel| channel.local == local) {
             Some(channel) if channel.promised == promised => {}

@@ -140,10 +140,10 @@ impl ChannelHints {
         is_news
     }
 
-    /// The hints that the peer is to know: a rate that is said of one direction only holds for both.
+    /// The hints that the peer is to know, with the rate of both directions.
     fn to_say(&self) -> Hints {
         let own = self.own();
-        Hints { rate_back: own.rate_back.or(own.rate), ..own }
+        Hints { rate_back: own.rate_of_arrivals(), ..own }
     }
 
     fn review_said(&mut self) {

@@ -172,7 +172,7 @@ impl Paths {
     /// A packet of `bytes` arrived on path `id`: the peer may have to be advised to spare it.
     pub(crate) fn on_packet_received(&mut self, id: PathId, bytes: usize, now: Instant) {
         let Some(mut reliefs) = self.reliefs.take() else { return };
-        let promised = self.get(id).and_then(promised);
+        let promised = self.get(id).and_then(|path| path.channel().own().rate_of_arrivals());
         let others = promised.and_then(|rate| self.others(id, rate));
         if reliefs.on_arrival(Arrival { path: id, bytes, promised, others }, now) {
             self.spare(id, true);
@@ -204,9 +204,9 @@ impl Paths {
     fn others(&self, id: PathId, rate: Bandwidth) -> Option<Others> {
         let least = rate.bits_per_second().saturating_mul(WIDER);
         let is_wider = |path: &&Path| {
-            path.id != id
-                && !path.liveness.is_silent()
-                && promised(path).is_none_or(|other| other.bits_per_second() >= least)
+            let promised = path.channel().own().rate_of_arrivals();
+            let may_be_wider = promised.is_none_or(|other| other.bits_per_second() >= least);
+            path.id != id && !path.liveness.is_silent() && may_be_wider
         };
         let own = self.delay(id);
         let later = self.open().filter(is_wider).map(|path| {
@@ -221,12 +221,6 @@ impl Paths {
             Some(Others { later_by, round_trip })
         })
     }
-}
-
-/// Returns the rate that this end's application promises to what arrives on `path`, as far as it is not refuted.
-fn promised(path: &Path) -> Option<Bandwidth> {
-    let hints = path.channel().own();
-    hints.rate_back.or(hints.rate)
 }
 
 #[cfg(test)]
