@@ -161,6 +161,9 @@ impl Streams {
     pub(super) fn permit(&mut self, id: StreamId, wanted: usize) -> Result<usize, WriteError> {
         let send =
             self.map.get(id).and_then(|stream| stream.send.as_ref()).ok_or(WriteError::UnknownStream)?;
+        if self.is_little(send, wanted)? {
+            return Ok(wanted);
+        }
         let Room { own, shared } = self.room(send)?;
         if shared < wanted {
             if shared < own {
@@ -227,6 +230,13 @@ impl Streams {
             send.interest = Interest::Told;
             self.events.push(StreamEvent::Writable(id));
         }
+    }
+
+    /// Returns true if there is room for `wanted` bytes whatever other streams hold: a stream may hold as much as [`LEAST`].
+    #[inline]
+    fn is_little(&self, send: &SendHalf, wanted: usize) -> Result<bool, WriteError> {
+        let is_due = self.writers.limits == PeerLimits::Known && send.held() + wanted <= LEAST;
+        Ok(send.writable(self.send_capacity)? >= wanted && is_due && size(send.room_ahead(0)) >= wanted)
     }
 
     fn room(&self, send: &SendHalf) -> Result<Room, WriteError> {
