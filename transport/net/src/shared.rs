@@ -7,11 +7,11 @@ use crate::runtime;
 use crate::runtime::Runtime;
 use crate::sockets::Sockets;
 use crate::{ConnectOptions, ConnectionError, Hints, PathEvent, PathId};
-use ahash::AHashMap;
 use hvq_transport::connection::{Connection, Event, FourTuple, Role, Transmit};
 use hvq_transport::endpoint::{Candidate, ConnectionHandle, Endpoint as Core, Output};
-use hvq_transport::hashing::shrink;
+use hvq_transport::hashing::{NumberedMap, shrink};
 use hvq_transport::scheduler::PathState;
+use hvq_transport::stream::StreamEvent;
 use hvq_transport::time::{Deadline, Instant};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -90,8 +90,8 @@ impl Shared {
         let state = State {
             core,
             sockets,
-            slots: AHashMap::new(),
-            unread: AHashMap::new(),
+            slots: NumberedMap::default(),
+            unread: NumberedMap::default(),
             accepted: VecDeque::new(),
             asking: VecDeque::new(),
             datagram_waiters: Vec::new(),
@@ -140,9 +140,9 @@ impl Shared {
 pub(crate) struct State {
     pub(crate) core: Core,
     pub(crate) sockets: Sockets,
-    pub(crate) slots: AHashMap<ConnectionHandle, Box<HandleState>>,
+    pub(crate) slots: NumberedMap<ConnectionHandle, Box<HandleState>>,
     /// Connections that the protocol forgot and that the application has not read all of.
-    pub(crate) unread: AHashMap<ConnectionHandle, Box<Connection>>,
+    pub(crate) unread: NumberedMap<ConnectionHandle, Box<Connection>>,
     pub(crate) accept_wakers: Wakers,
     pub(crate) idle_wakers: Wakers,
     /// Rounds of the driver so far, and who waits for the next.
@@ -345,6 +345,7 @@ impl State {
                     }
                     transmits.push(transmit);
                 }
+                Output::Event(handle, Event::Stream(event)) => self.on_stream_events(handle, event, most),
                 Output::Event(handle, event) => self.on_event(handle, event, now),
                 Output::Idle(deadline) => return self.rest(deadline),
             }
@@ -364,6 +365,13 @@ impl State {
         }
     }
 
+    /// Takes an event of a stream, and at most `most` that wait behind it: often many streams have something to tell at once.
+    fn on_stream_events(&mut self, handle: ConnectionHandle, first: StreamEvent, most: usize) {
+        let Some(slot) = self.slots.get_mut(&handle) else { return };
+        slot.on_stream(first);
+        self.core.take_stream_events(handle, most, |event| slot.on_stream(event));
+    }
+
     fn on_event(&mut self, handle: ConnectionHandle, event: Event, now: Instant) {
         if matches!(event, Event::Connected | Event::EarlyData) && !self.slots.contains_key(&handle) {
             self.on_incoming(handle, now);
@@ -374,10 +382,7 @@ impl State {
             if matches!(event, Event::Closed(_)) {
                 slot.candidates.on_lost(self.core.take_race_failures(handle));
             }
-            match event {
-                Event::Stream(event) => slot.on_stream(event),
-                event => slot.on_event(event, self.core.get(handle)),
-            }
+            slot.on_event(event, self.core.get(handle));
         }
         if is_over {
             self.on_forgotten(handle);
@@ -459,7 +464,7 @@ impl State {
         if self.unread.remove(&handle).is_some() {
             shrink(&mut self.unread);
         }
-        shrink(&mut *self.slots);
+        shrink(&mut self.slots);
     }
 
     /// The driver ends, in order or because the runtime shuts down: nothing moves any more.

@@ -64,6 +64,11 @@ impl EventQueue {
         if self.queue.is_empty() { None } else { self.take() }
     }
 
+    /// Returns true if none waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     fn take(&mut self) -> Option<Event> {
         let event = self.queue.pop_front()?;
         if self.queue.is_empty() {

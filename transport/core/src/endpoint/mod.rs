@@ -59,10 +59,11 @@ use crate::endpoint::router::Router;
 use crate::endpoint::schedule::Schedule;
 use crate::endpoint::tokens::{ReceivedTokens, Server};
 use crate::endpoint::turns::Turns;
-use crate::hashing::{KeyedMap, shrink};
+use crate::hashing::{NumberedMap, shrink};
 use crate::knowledge::Knowledge;
 use crate::memory::MemoryQuota;
 use crate::path::hints::lowered;
+use crate::stream::StreamEvent;
 use crate::stream::blocks::Blocks;
 use crate::time::{Deadline, Instant, TimerReason};
 use hvq_scheduler::{Flights, Hints, PathSet, PathView};
@@ -147,7 +148,7 @@ pub struct Endpoint {
     config: EndpointConfig,
     server: Option<ServerConfig>,
     /// Each in a place of its own: a table keeps up to twice as many places as it has entries.
-    connections: KeyedMap<ConnectionHandle, Box<Connection>>,
+    connections: NumberedMap<ConnectionHandle, Box<Connection>>,
     router: Router,
     schedule: Schedule,
     transmits: VecDeque<Transmit>,
@@ -232,7 +233,7 @@ impl Endpoint {
             pressure: MemoryPressure::default(),
             config,
             server,
-            connections: KeyedMap::default(),
+            connections: NumberedMap::default(),
             router: Router::default(),
             schedule: Schedule::default(),
             transmits: VecDeque::new(),
@@ -466,6 +467,19 @@ impl Endpoint {
         let attempt = self.races.deadline().map(|at| Deadline::new(at, TimerReason::ConnectionAttempt));
         let earliest = Deadline::earliest(self.schedule.deadline(), attempt);
         Output::Idle(Deadline::earliest(earliest, self.pressure.deadline()))
+    }
+
+    /// Takes events of the streams of a connection, at most `most`, which [`Self::poll`] would return one by one, after it returned one
+    /// of them. Other events come first: while one waits, none is taken.
+    pub fn take_stream_events(
+        &mut self,
+        handle: ConnectionHandle,
+        most: usize,
+        take: impl FnMut(StreamEvent),
+    ) {
+        if let Some(connection) = self.connections.get_mut(&handle) {
+            connection.take_stream_events(most, take);
+        }
     }
 
     /// The last events of connections that are gone, and answers to strangers.

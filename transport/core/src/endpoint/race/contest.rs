@@ -5,7 +5,7 @@ use crate::congestion::Congestion;
 use crate::connection::{Connection, Dscp, Event, FourTuple, Replay};
 use crate::endpoint::{ClientConfig, ConnectionHandle, NetworkPath};
 use crate::error::ConnectionError;
-use crate::hashing::{KeyedMap, shrink};
+use crate::hashing::{KeyedMap, NumberedMap, shrink};
 use crate::time::Instant;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -202,7 +202,7 @@ impl Contest {
     /// Takes the next thing that is due at `now`, in which `connections` are the endpoint's.
     pub(super) fn next(
         &mut self,
-        connections: &KeyedMap<ConnectionHandle, Box<Connection>>,
+        connections: &NumberedMap<ConnectionHandle, Box<Connection>>,
         now: Instant,
     ) -> Option<Action> {
         let winner = self.race.winner();
