@@ -1,7 +1,7 @@
 //! A connection as the application sees it.
 
 use crate::config::StreamLimits;
-use crate::handle_state::{HandleState, Phase, SendEnd};
+use crate::handle_state::{HandleState, Phase};
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;
 use crate::shared::Shared;
@@ -11,7 +11,6 @@ use bytes::Bytes;
 use hvq_transport::connection::{Connection as Core, EarlyDataState, Role};
 use hvq_transport::crypto::one_rtt::UpdateNotPermitted;
 use hvq_transport::endpoint::ConnectionHandle;
-use hvq_transport::stream::WriteError as Refusal;
 use hvq_transport::time::Instant;
 use hvq_transport::trace::Tracer;
 use std::fmt;
@@ -74,6 +73,12 @@ impl Reference {
         let result = command(Access { core, slot, shared: &self.shared });
         state.wake_driver();
         result
+    }
+
+    /// Changes what the handle knows, and nothing of the protocol.
+    pub(crate) fn note<T>(&self, note: impl FnOnce(&mut HandleState) -> T) -> T {
+        let mut state = self.shared.lock();
+        note(state.slots.get_mut(&self.handle).expect("a slot lives as long as its reference"))
     }
 
     /// Looks at the state without changing the protocol's.
@@ -188,7 +193,7 @@ impl Connection {
     ) -> Poll<Result<StreamId, ConnectionError>> {
         self.reference.command(|mut access| {
             if let Some(id) = access.open()?.open(direction) {
-                access.slot.add_sender(id, None);
+                access.slot.add_sender(id);
                 return Poll::Ready(Ok(id));
             }
             access.slot.open_wakers(direction).register(context.waker());
@@ -207,7 +212,7 @@ impl Connection {
                 && let Some(id) = core.accept(direction)
             {
                 if direction == Direction::Bidirectional {
-                    access.slot.add_sender(id, early_stop(core, id));
+                    access.slot.add_sender(id);
                 }
                 return Poll::Ready(Ok(id));
             }
@@ -512,13 +517,5 @@ impl Connection {
                 core.set_tracer(tracer);
             }
         });
-    }
-}
-
-/// Returns the stop of a stream that the peer stopped before it was accepted: no event tells of that, but a write does.
-fn early_stop(core: &mut Core, id: StreamId) -> Option<SendEnd> {
-    match core.write(id, &[]) {
-        Err(Refusal::Stopped(code)) => Some(SendEnd::Stopped(code)),
-        _ => None,
     }
 }

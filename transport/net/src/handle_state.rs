@@ -231,14 +231,26 @@ impl HandleState {
         &mut self.accept_wakers[index(direction)]
     }
 
-    /// The application holds the sending half of stream `id` from here on, which may have ended before.
-    pub(crate) fn add_sender(&mut self, id: StreamId, end: Option<SendEnd>) {
-        self.senders.insert(id, Sender { end, ..Sender::default() });
+    /// The application holds the sending half of stream `id` from here on. An event tells if the peer stopped it before.
+    pub(crate) fn add_sender(&mut self, id: StreamId) {
+        self.senders.insert(id, Sender::default());
     }
 
     /// The sending half of stream `id`, which the application holds.
     pub(crate) fn sender(&mut self, id: StreamId) -> &mut Sender {
         self.senders.entry(id).or_default()
+    }
+
+    /// The application dropped the sending half of stream `id`. Returns false if that is to be finished first.
+    pub(crate) fn remove_ended_sender(&mut self, id: StreamId) -> bool {
+        let Some(sender) = self.senders.get_mut(&id).filter(|sender| sender.end.is_some()) else {
+            return false;
+        };
+        sender.is_dropped = true;
+        if sender.watchers == 0 {
+            self.senders.remove(&id);
+        }
+        true
     }
 
     /// The application dropped the sending half of stream `id`.

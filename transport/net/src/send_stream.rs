@@ -344,10 +344,12 @@ fn poll_end(
 impl Drop for SendStream {
     fn drop(&mut self) {
         let id = self.id;
+        // The application, the connection or the peer may have ended the stream before: then there is nothing to finish.
+        if self.connection.reference().note(|slot| slot.remove_ended_sender(id)) {
+            return;
+        }
         self.connection.reference().command(|mut access| {
-            let ended = access.slot.sender(id).end.is_some();
-            // The connection or the peer may have ended the stream before: then there is nothing to finish.
-            if !ended && let Ok(core) = access.open() {
+            if let Ok(core) = access.open() {
                 match core.finish(id) {
                     Ok(()) => access.slot.sender(id).note_end(SendEnd::Finished),
                     Err(_) => tracing::trace!(%id, "a stream that is dropped had ended"),
