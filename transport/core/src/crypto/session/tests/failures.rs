@@ -385,6 +385,12 @@ fn of_certificates_with_the_same_subject_each_is_trusted_for_itself_while_it_is_
         let (role, _) = failure(&client(), &pki.server(), "other.test");
         assert_eq!(role, Role::Client, "another name");
     }
+    let both = [&first, &second].map(|pki| pki.ca.as_str()).concat();
+    let client_of_two = ClientTls::builder().alpn(["h3"]).verify(Verify::CaPem(both.into())).build().unwrap();
+    for pki in [&first, &second] {
+        let (mut near, mut far) = sessions(&client_of_two, &pki.server(), "example.test");
+        shake(&mut near, &mut far, 4096).expect("trusted");
+    }
     for pki in [&stranger, &expired] {
         let (role, error) = failure(&client(), &pki.server(), "example.test");
         assert_eq!(role, Role::Client, "{error}");
