@@ -1,10 +1,11 @@
 //! Resumed sessions, and data that goes with the first flight of a client (RFC 9001 §4.6).
 
 use super::basics::read_all;
-use super::network::{Network, transport};
+use super::network::{Network, transport, verdict};
 use crate::connection::{Connection, EarlyDataState, Event, FourTuple};
 use crate::crypto::session::{EarlyData, SessionStore, SessionTicket, Ticket};
 use crate::endpoint::ConnectionHandle;
+use crate::error::ErrorCode;
 use crate::stream::{Direction, StreamId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,14 @@ const ONE_WAY: Duration = Duration::from_millis(21);
 /// Tickets of the one server that there is.
 #[expect(clippy::disallowed_types, reason = "the lock is that of an application, which is out of the core")]
 #[derive(Debug, Default)]
-struct Tickets(std::sync::Mutex<Vec<SessionTicket>>);
+pub(super) struct Tickets(std::sync::Mutex<Vec<SessionTicket>>);
+
+impl Tickets {
+    /// Returns the number of tickets.
+    pub(super) fn len(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+}
 
 impl SessionStore for Tickets {
     fn put(&self, server_name: &str, ticket: SessionTicket) {
@@ -25,7 +33,7 @@ impl SessionStore for Tickets {
     }
 
     fn take(&self, server_name: &str, protocols: &[Vec<u8>]) -> Option<SessionTicket> {
-        assert_eq!((server_name, protocols), ("server.test", &[b"hvq".to_vec()][..]));
+        assert_eq!((server_name, protocols), ("server.test", &[b"hvq".to_vec(), b"other".to_vec()][..]));
         self.0.lock().unwrap().pop()
     }
 }
@@ -39,14 +47,14 @@ fn acquainted() -> (Network, FourTuple) {
 /// The same with a client that wants 0-RTT, or does not, and its tickets.
 fn acquainted_with(early_data: EarlyData) -> (Network, FourTuple, Arc<Tickets>) {
     let mut network = Network::new(transport(), transport());
-    network.accept_early_data(1, "same");
+    network.accept_early_data(1, "same", "hvq");
     let tickets = Arc::new(Tickets::default());
     network.keep_sessions(tickets.clone(), early_data);
     let tuple = network.link(RTT / 2);
     let first = network.connect(tuple);
     network.run_for(RTT * 4);
     assert!(!network.client(first).is_resumed() && !network.server().is_resumed());
-    assert_eq!(tickets.0.lock().unwrap().len(), 1);
+    assert_eq!(tickets.len(), 1);
     let now = network.now;
     network.client(first).close(0, b"", now);
     network.run_for(Duration::from_secs(5));
@@ -98,7 +106,7 @@ fn data_of_a_first_flight_that_is_rejected_arrives_once_after_the_handshake() {
     // Its tickets have another key now, or it is configured otherwise.
     for (key, context, resumes) in [(2, "same", false), (1, "other", true)] {
         let (mut network, tuple) = acquainted();
-        network.accept_early_data(key, context);
+        network.accept_early_data(key, context, "hvq");
         let client = network.connect(tuple);
         let id = say(&mut network, client, b"early");
         network.run_for(ONE_WAY);
@@ -111,6 +119,17 @@ fn data_of_a_first_flight_that_is_rejected_arrives_once_after_the_handshake() {
         network.run_for(RTT * 3);
         assert_eq!(read_all(&mut network, id), b"", "it came once");
     }
+}
+
+#[test]
+fn early_data_of_a_protocol_that_the_server_speaks_no_more_is_not_sent_again() {
+    // RFC 9001 §4.6.2: the application would have to start anew.
+    let (mut network, tuple) = acquainted();
+    network.accept_early_data(1, "same", "other");
+    let client = network.connect(tuple);
+    say(&mut network, client, b"early");
+    network.run_for(RTT * 3);
+    assert_eq!(verdict(&network.client_events), Some(ErrorCode::crypto(120)));
 }
 
 //= https://www.rfc-editor.org/rfc/rfc9001#section-5.6

@@ -149,9 +149,10 @@ impl Network {
         }
     }
 
-    /// Has the client keep tickets in `store` and use them, and for 0-RTT if `early_data` says so.
+    /// Has the client keep tickets in `store` and use them, and for 0-RTT if `early_data` says so. It speaks another protocol, too.
     pub(super) fn keep_sessions(&mut self, store: Arc<dyn SessionStore>, early_data: EarlyData) {
-        let tls = client_tls(&self.identity).sessions(store).early_data(early_data).build();
+        let tls =
+            client_tls(&self.identity).alpn(["hvq", "other"]).sessions(store).early_data(early_data).build();
         self.client_config.set_tls(tls.unwrap());
     }
 
@@ -163,11 +164,11 @@ impl Network {
         });
     }
 
-    /// Has the server accept 0-RTT of tickets that it gave under `context` and sealed with `key`.
-    pub(super) fn accept_early_data(&mut self, key: u8, context: &str) {
+    /// Has the server speak `protocol` and accept 0-RTT of tickets that it gave under `context` and sealed with `key`.
+    pub(super) fn accept_early_data(&mut self, key: u8, context: &str, protocol: &str) {
         let keys = TicketKeys::new(&[key; 32], &[]);
         let tls = server_tls(&self.identity).early_data(EarlyData::On).early_data_context(context);
-        let tls = tls.ticket_keys(keys).build().unwrap();
+        let tls = tls.ticket_keys(keys).alpn([protocol]).build().unwrap();
         self.configure_server(|server| {
             server.set_tls(tls);
         });

@@ -3,10 +3,12 @@
 mod failures;
 mod succession;
 
+use super::early_data::Tickets;
 use super::network::{Network, transport};
 use crate::PathId;
 use crate::congestion::Algorithm;
 use crate::connection::{Dscp, Event, PathEvent, TransportConfig};
+use crate::crypto::session::EarlyData;
 use crate::endpoint::{
     CONNECTION_ATTEMPT_DELAY, CandidatePath, ConnectError, ConnectionHandle, Dial, NetworkPath, Output,
     RaceOptions,
@@ -214,6 +216,17 @@ fn the_next_attempt_begins_after_the_delay_and_wins_under_the_first_ones_handle(
     course.assert_works(handle);
     let last = course.times[0].borrow().last().copied();
     assert!(last < Some(milliseconds(2_000)), "{last:?}: the attempt that lost says no more");
+}
+
+#[test]
+fn an_attempt_that_resumes_no_session_keeps_the_ticket_of_its_own() {
+    // RFC 8446 §C.4: a ticket is for one attempt, which is the first.
+    let mut course = Course::dark(&[0]);
+    let tickets = std::sync::Arc::new(Tickets::default());
+    course.network.keep_sessions(tickets.clone(), EarlyData::Off);
+    let handle = course.begin(RaceOptions::default());
+    course.run_to(Duration::from_secs(5));
+    assert_eq!((course.place(handle), tickets.len()), (Some(1), 1));
 }
 
 #[test]
