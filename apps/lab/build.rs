@@ -1,7 +1,11 @@
-//! Computes a hash of everything that results of runs follow from: results of another build do not count.
+//! Computes a hash of everything that results of runs follow from, for results of another build do not count, and packs the pages
+//! that are compiled in.
 
-use std::fs;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 /// The parts that the results of a run depend on, from the root of the workspace on: folders and files.
 const PARTS: [&str; 12] = [
@@ -31,6 +35,19 @@ fn main() {
         }
     }
     println!("cargo::rustc-env=HVQ_LAB_BUILD={hash:016x}");
+    pack(&root.join("data/pages"), Path::new(&env::var("OUT_DIR").expect("cargo sets it")));
+}
+
+/// Compresses each file of a folder into another (RFC 1950).
+fn pack(folder: &Path, target: &Path) {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    for file in files(folder) {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&fs::read(&file).expect("the file was listed")).expect("a vector takes everything");
+        let packed = encoder.finish().expect("a vector takes everything");
+        fs::write(target.join(file.file_name().expect("it is a file")), packed)
+            .expect("the folder is cargo's");
+    }
 }
 
 /// The files in `path`, or the file itself, but for tests, always in the same order.

@@ -26,9 +26,10 @@ impl DelayTrace {
         Ok(Self::of(&rows::parse::<2>(file, text, "time_ms,rtt_ms")?))
     }
 
-    /// Reads what the build script packed: tenths of a millisecond in two bytes each, one for each [`STEP`].
+    /// Reads what the build script packed: tenths of a millisecond, one for each [`STEP`], the lower bytes of all before the upper ones.
     pub(super) fn unpack(packed: &[u8]) -> Self {
-        let tenths = packed.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+        let (lower, upper) = packed.split_at(packed.len() / 2);
+        let tenths = lower.iter().zip(upper).map(|(lower, upper)| u16::from_le_bytes([*lower, *upper]));
         let rows: Vec<[f64; 2]> = tenths
             .enumerate()
             .map(|(index, tenths)| [index as f64 * STEP.as_millis() as f64, f64::from(tenths) / 10.0])

@@ -1,6 +1,8 @@
 //! The six eMBB traces that are compiled in.
 
+use flate2::read::ZlibDecoder;
 use std::fmt;
+use std::io::Read as _;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
@@ -26,25 +28,32 @@ pub enum TraceName {
     LowBandDriving,
 }
 
-/// The data of a named trace.
+/// The data of a named trace, compressed by the build script.
 struct Files {
-    /// Packed by the build script.
+    /// Packed.
     delay: &'static [u8],
     /// CSV.
-    rate: &'static str,
+    rate: &'static [u8],
 }
 
 macro_rules! files {
     ($($name:literal),*) => {
         [$(Files {
             delay: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".rtt")),
-            rate: include_str!(concat!("../../../../data/traces/bw/", $name, ".bw.csv")),
+            rate: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bw")),
         }),*]
     };
 }
 
 /// In the order of [`TraceName::ALL`].
 static FILES: [Files; 6] = files!["MM-S", "MM-W", "MM-D", "LB-S", "LB-W", "LB-D"];
+
+/// The content of a file of [`FILES`].
+fn inflated(file: &[u8]) -> Vec<u8> {
+    let mut content = Vec::new();
+    ZlibDecoder::new(file).read_to_end(&mut content).expect("the build script wrote the format");
+    content
+}
 
 impl TraceName {
     /// All six, in the order of the paper's table.
@@ -80,7 +89,7 @@ impl TraceName {
     /// Round-trip times: 600 s, one every 15 ms.
     pub fn delay(self) -> Arc<DelayTrace> {
         static PARSED: [OnceLock<Arc<DelayTrace>>; 6] = [const { OnceLock::new() }; 6];
-        let unpack = || Arc::new(DelayTrace::unpack(FILES[self as usize].delay));
+        let unpack = || Arc::new(DelayTrace::unpack(&inflated(FILES[self as usize].delay)));
         PARSED[self as usize].get_or_init(unpack).clone()
     }
 
@@ -88,7 +97,8 @@ impl TraceName {
     pub fn rate(self) -> Arc<RateTrace> {
         static PARSED: [OnceLock<Arc<RateTrace>>; 6] = [const { OnceLock::new() }; 6];
         let parse = || {
-            let trace = RateTrace::parse(self.label(), FILES[self as usize].rate);
+            let text = String::from_utf8(inflated(FILES[self as usize].rate)).expect("CSV is text");
+            let trace = RateTrace::parse(self.label(), &text);
             Arc::new(trace.expect("the traces compiled in are well-formed, as a test shows"))
         };
         PARSED[self as usize].get_or_init(parse).clone()

@@ -1,47 +1,52 @@
 //! The pages that are compiled in, so that a program can load some wherever it runs.
 
 use crate::pages::Page;
+use flate2::read::ZlibDecoder;
+use std::io::Read as _;
 
-macro_rules! texts {
+/// Pages as the build script compressed them.
+macro_rules! files {
     ($($id:literal),+ $(,)?) => {
-        [$(($id, include_str!(concat!("../../../../data/pages/", $id, ".json")))),+]
+        [$(($id, include_bytes!(concat!(env!("OUT_DIR"), "/", $id, ".json")))),+]
     };
 }
 
 /// Ten pages from 13 to 101 objects and 0.1 to 1.9 MB before their load event.
-const TEXTS: [(&str, &str); 10] =
-    texts!["p34", "p05", "p07", "p30", "p12", "p19", "p24", "p11", "p13", "p25"];
+static FILES: [(&str, &[u8]); 10] =
+    files!["p34", "p05", "p07", "p30", "p12", "p19", "p24", "p11", "p13", "p25"];
 
 /// Ten others of about the same weights, on which nothing was tried while schedulers were made.
-const HELD_OUT: [(&str, &str); 10] =
-    texts!["p26", "p29", "p06", "p48", "p33", "p03", "p20", "p32", "p31", "p23"];
+static HELD_OUT: [(&str, &[u8]); 10] =
+    files!["p26", "p29", "p06", "p48", "p33", "p03", "p20", "p32", "p31", "p23"];
 
-fn texts() -> impl Iterator<Item = (&'static str, &'static str)> {
-    TEXTS.into_iter().chain(HELD_OUT)
+fn all() -> impl Iterator<Item = (&'static str, &'static [u8])> {
+    FILES.into_iter().chain(HELD_OUT)
 }
 
 /// The names of the pages that are compiled in: those of [`pages`], then those of [`held_out`].
 pub fn ids() -> impl Iterator<Item = &'static str> {
-    texts().map(|(id, _)| id)
+    all().map(|(id, _)| id)
 }
 
 /// The page `id`, if it is compiled in.
 pub fn page(id: &str) -> Option<Page> {
-    texts().find(|(known, _)| *known == id).map(|(id, text)| parsed(id, text))
+    all().find(|(known, _)| *known == id).map(|(id, file)| parsed(id, file))
 }
 
 /// The pages that are there to be used, light ones first.
 pub fn pages() -> Vec<Page> {
-    TEXTS.iter().map(|(id, text)| parsed(id, text)).collect()
+    FILES.iter().map(|(id, file)| parsed(id, file)).collect()
 }
 
 /// The pages that are kept for a check, light ones first: parameters are chosen on the others.
 pub fn held_out() -> Vec<Page> {
-    HELD_OUT.iter().map(|(id, text)| parsed(id, text)).collect()
+    HELD_OUT.iter().map(|(id, file)| parsed(id, file)).collect()
 }
 
-fn parsed(id: &str, text: &str) -> Page {
-    Page::parse(id, text).expect("a test parses every page that is compiled in")
+fn parsed(id: &str, file: &[u8]) -> Page {
+    let mut text = String::new();
+    ZlibDecoder::new(file).read_to_string(&mut text).expect("the build script compressed text");
+    Page::parse(id, &text).expect("a test parses every page that is compiled in")
 }
 
 #[cfg(test)]
