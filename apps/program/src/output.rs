@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -93,7 +93,8 @@ pub fn start_log(filter: Option<&str>, console: Console) -> Result<(), Failure> 
         Some(filter) => filter.to_owned(),
         None => std::env::var("RUST_LOG").unwrap_or_else(|_| unasked.to_owned()),
     };
-    let filter = EnvFilter::try_new(&text).or_fail(Exit::Usage, || format!("{text:?} is no log filter"))?;
+    // Nothing here has spans, by which another filter could choose with regular expressions.
+    let filter = text.parse::<Targets>().or_fail(Exit::Usage, || format!("{text:?} is no log filter"))?;
     let colours = colours(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref());
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(colours);
     // The limit counts what the filter lets through.
