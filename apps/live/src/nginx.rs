@@ -2,6 +2,7 @@
 
 use crate::error::{LiveError, cannot};
 use base64::prelude::{BASE64_STANDARD, Engine};
+use hvq_program::tls::SelfSigned;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -73,14 +74,13 @@ pub fn identity(folder: &Path) -> Result<([PathBuf; 2], String), LiveError> {
 /// # Errors
 /// The files cannot be written.
 pub(crate) fn identity_of(name: &str, folder: &Path) -> Result<([PathBuf; 2], String), LiveError> {
-    let made = rcgen::generate_simple_self_signed([name.to_owned()]);
-    let made = made.map_err(|error| LiveError::Program { program: "rcgen", says: error.to_string() })?;
+    let made = SelfSigned::new(&[name.to_owned()]);
+    let made = made.map_err(|failure| LiveError::Program { program: "hvq", says: failure.line() })?;
     let files = ["chain.pem", "key.pem"].map(|name| folder.join(name));
     let write = |file: &PathBuf, text: String| fs::write(file, text).map_err(cannot("write a certificate"));
-    write(&files[0], made.cert.pem())?;
-    write(&files[1], made.signing_key.serialize_pem())?;
-    let key = rcgen::PublicKeyData::subject_public_key_info(&made.signing_key);
-    let hash = ring::digest::digest(&ring::digest::SHA256, &key);
+    write(&files[0], made.certificate)?;
+    write(&files[1], made.key)?;
+    let hash = ring::digest::digest(&ring::digest::SHA256, &made.public_key);
     Ok((files, BASE64_STANDARD.encode(hash)))
 }
 

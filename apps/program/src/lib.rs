@@ -6,6 +6,7 @@
 
 pub mod announced;
 pub mod arguments;
+pub mod certificate_key;
 pub mod channels;
 pub mod client;
 pub mod content;

@@ -1,9 +1,11 @@
 //! Certificates and key logs.
 
+use crate::certificate_key::CertificateKey;
 use crate::failure::{Exit, Failure, OrFail};
 use crate::sessions::FileSessions;
 use hvq::tls::{KeyLog, Suite};
 use hvq::{ClientTls, EarlyData, Identity, ServerTls, TlsConfigError, Verify};
+use rcgen::{CertificateParams, PublicKeyData as _, SerialNumber};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +16,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct SelfSigned {
     /// In PEM.
     pub certificate: String,
-    key: String,
+    /// The key in PEM.
+    pub key: String,
+    /// The public key as in the certificate (SubjectPublicKeyInfo, RFC 5280 §4.1.2.7).
+    pub public_key: Vec<u8>,
 }
 
 impl SelfSigned {
@@ -23,10 +28,12 @@ impl SelfSigned {
         if names.iter().any(String::is_empty) {
             return Err(Failure::new(Exit::Usage, "a certificate is for a name or an address, not for \"\""));
         }
-        let made = rcgen::generate_simple_self_signed(names);
-        let made =
-            made.or_fail(Exit::Usage, || format!("cannot make a certificate for {}", names.join(", ")))?;
-        Ok(Self { certificate: made.cert.pem(), key: made.signing_key.serialize_pem() })
+        let key = CertificateKey::generate();
+        let certificate = parameters(names)
+            .and_then(|parameters| parameters.self_signed(&key))
+            .or_fail(Exit::Usage, || format!("cannot make a certificate for {}", names.join(", ")))?;
+        let public_key = key.subject_public_key_info();
+        Ok(Self { certificate: certificate.pem(), key: key.pem(), public_key })
     }
 
     /// Returns a handle that has the certificate written to `path`, if that is a file, for those who are to believe it.
@@ -44,6 +51,20 @@ impl SelfSigned {
         let (chain, key) = self.pem();
         Identity::Pem { chain, key }
     }
+}
+
+/// Parameters of a certificate for the host names or addresses `names`, with a serial number of its own (RFC 5280 §4.1.2.2).
+///
+/// # Errors
+/// A name is none that a certificate can have.
+pub fn parameters(names: &[String]) -> Result<CertificateParams, rcgen::Error> {
+    let mut parameters = CertificateParams::new(names)?;
+    let mut serial = [0; 16];
+    boring::rand::rand_bytes(&mut serial).expect("BoringSSL has random bytes");
+    // Neither negative nor zero.
+    serial[0] = serial[0] & 0x7f | 0x40;
+    parameters.serial_number = Some(SerialNumber::from_slice(&serial));
+    Ok(parameters)
 }
 
 /// A certificate for a file, which it is written to once somebody listens who has it: the one that is there may be that of

@@ -30,6 +30,7 @@ use arrivals::Arrivals;
 use hvq_emulation::tun::program::Launcher;
 use hvq_lab::experiment::campaign::Stop;
 use hvq_lab::experiment::pool;
+use hvq_program::tls::SelfSigned;
 use observed::Account;
 use program::RivalProgram;
 use serde::Serialize;
@@ -173,9 +174,9 @@ impl Task {
         let network = Network::new(&plan.launcher)?;
         let fast = |line| network.apply(Step { at: Duration::ZERO, line, change: Change::Fast });
         Line::ALL.into_iter().try_for_each(fast)?;
-        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]);
-        let made = made.map_err(|error| LiveError::Program { program: "rcgen", says: error.to_string() })?;
-        let (chain, key) = (made.cert.pem().into_bytes(), made.signing_key.serialize_pem().into_bytes());
+        let made = SelfSigned::new(&[NAME.to_owned()]);
+        let made = made.map_err(|failure| LiveError::Program { program: "hvq", says: failure.line() })?;
+        let (chain, key) = made.pem();
         let certificate = Certificate { chain, key };
         let steps = self.fault.steps(self.line());
         let during = || {

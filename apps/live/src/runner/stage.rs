@@ -1,11 +1,14 @@
 //! The files of a case: certificates, content, and room for the output.
 
 use crate::case::{Arrangement, Case};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use hvq_program::certificate_key::CertificateKey;
+use hvq_program::tls::{self, SelfSigned};
 use rand::distr::{Alphanumeric, SampleString};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
+use rcgen::{BasicConstraints, CertifiedIssuer, DnType, IsCa, KeyIdMethod, PublicKeyData as _, SanType};
+use ring::digest::{SHA256, digest};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -52,9 +55,9 @@ impl Stage {
     pub(crate) fn empty() -> Result<Self> {
         let stage = Self::folders()?;
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let made = rcgen::generate_simple_self_signed(names)?;
-        std::fs::write(stage.path("certs/cert.pem"), made.cert.pem())?;
-        std::fs::write(stage.path("certs/priv.key"), made.signing_key.serialize_pem())?;
+        let made = SelfSigned::new(&names).map_err(|failure| anyhow!(failure.line()))?;
+        std::fs::write(stage.path("certs/cert.pem"), made.certificate)?;
+        std::fs::write(stage.path("certs/priv.key"), made.key)?;
         Ok(stage)
     }
 
@@ -80,18 +83,22 @@ impl Stage {
 
 /// Writes `ca.pem`, `cert.pem` and `priv.key`, with so many certificates in between.
 fn write_certificates(folder: &Path, between: usize, rng: &mut StdRng) -> Result<()> {
-    let authority = |name: String| {
-        let mut parameters = CertificateParams::new(Vec::new())?;
+    let authority = |name: String, key: &CertificateKey| {
+        let mut parameters = tls::parameters(&[])?;
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        // RFC 7093 §2, method 1.
+        let id = digest(&SHA256, key.der_bytes()).as_ref()[..20].to_vec();
+        parameters.key_identifier_method = KeyIdMethod::PreSpecified(id);
         parameters.distinguished_name.push(DnType::CommonName, name);
         anyhow::Ok(parameters)
     };
-    let mut issuer = CertifiedIssuer::self_signed(authority("root".to_owned())?, KeyPair::generate()?)?;
+    let key = CertificateKey::generate();
+    let mut issuer = CertifiedIssuer::self_signed(authority("root".to_owned(), &key)?, key)?;
     std::fs::write(folder.join("ca.pem"), AsRef::<rcgen::Certificate>::as_ref(&issuer).pem())?;
     let mut chain = String::new();
     for index in 0..between {
-        let parameters = authority(format!("intermediate {index}"))?;
-        issuer = CertifiedIssuer::signed_by(parameters, KeyPair::generate()?, &issuer)?;
+        let key = CertificateKey::generate();
+        issuer = CertifiedIssuer::signed_by(authority(format!("intermediate {index}"), &key)?, key, &issuer)?;
         chain.insert_str(0, &AsRef::<rcgen::Certificate>::as_ref(&issuer).pem());
     }
     let mut names: Vec<String> =
@@ -99,15 +106,15 @@ fn write_certificates(folder: &Path, between: usize, rng: &mut StdRng) -> Result
     if between > 0 {
         names.extend((0..NAMES).map(|_| long_name(rng)));
     }
-    let mut parameters = CertificateParams::new(names)?;
+    let mut parameters = tls::parameters(&names)?;
     for address in ["127.0.0.1", "::1"] {
         parameters.subject_alt_names.push(SanType::IpAddress(address.parse::<IpAddr>()?));
     }
     parameters.distinguished_name.push(DnType::CommonName, "leaf");
-    let key = KeyPair::generate()?;
+    let key = CertificateKey::generate();
     let leaf = parameters.signed_by(&key, &issuer)?;
     std::fs::write(folder.join("cert.pem"), format!("{}{chain}", leaf.pem()))?;
-    std::fs::write(folder.join("priv.key"), key.serialize_pem())?;
+    std::fs::write(folder.join("priv.key"), key.pem())?;
     Ok(())
 }
 
