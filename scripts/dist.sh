@@ -51,8 +51,8 @@ tarball() {
 check_size() {
     local size
     size=$(stat -c %s "$target/dist/hvq")
-    say "the program has $((size / 1000000)) MB"
-    ((size <= 24000000)) || { echo "dist: the program has more than 24 MB" >&2; exit 1; }
+    say "the program has $size bytes"
+    ((size <= 20800000)) || { echo "dist: the program has more than 20.8 MB" >&2; exit 1; }
 }
 
 say "building (ten minutes the first time)"
