@@ -225,7 +225,7 @@ fn over_sockets(effort: &Effort, material: &Material) -> Result<Vec<Sample>> {
     let mut samples = Vec::new();
     let trials = effort.trials();
     for (index, &trial) in trials.iter().enumerate() {
-        let sample = runtime.block_on(sockets::measure(trial, material))?;
+        let sample = runtime.block_on(measure(trial, material))?;
         let done = index + 1;
         let left = started.elapsed().as_secs_f64() / done as f64 * (trials.len() - done) as f64;
         eprint!("bench {done}/{}: round {}, {:<20}", trials.len(), trial.round + 1, trial.contender.label());
@@ -236,6 +236,17 @@ fn over_sockets(effort: &Effort, material: &Material) -> Result<Vec<Sample>> {
         samples.push(sample);
     }
     Ok(samples)
+}
+
+/// Measures, and once more if that fails: nobody wants to lose a quarter of an hour to one packet.
+async fn measure(trial: sockets::Trial, material: &Material) -> Result<Sample> {
+    match sockets::measure(trial, material).await {
+        Err(error) => {
+            eprintln!("bench: {error:#}; once more");
+            sockets::measure(trial, material).await
+        }
+        sample => sample,
+    }
 }
 
 /// Both ends in one thread, contenders in turn.

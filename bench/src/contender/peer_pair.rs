@@ -65,6 +65,8 @@ macro_rules! peer_pair {
                         Err(ConnectionError::ApplicationClosed(close)) if close.error_code == 0u32.into() => {
                             Ok(None)
                         }
+                        // Its close was lost.
+                        Err(ConnectionError::Reset) => Ok(None),
                         Err(error) => Err(error.into()),
                     }
                 }
