@@ -2,7 +2,7 @@
 //! paths and policy `hvc`.
 
 use super::stack::{Counters, Stack};
-use super::{ALPN, Contender, IDLE_TIMEOUT, Material, STREAMS, Task};
+use super::{ALPN, Contender, Material, STREAMS, Task};
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use hvq::{
@@ -149,6 +149,6 @@ fn transport(task: &Task) -> Arc<TransportConfig> {
     let mut transport = TransportConfig::new(Arc::new(move || policy.scheduler()));
     transport.set_datagram_size(usize::from(task.datagram).into());
     permit_streams(&mut transport);
-    transport.set_idle_timeout(IDLE_TIMEOUT);
+    transport.set_idle_timeout(task.idle_timeout());
     Arc::new(transport)
 }

@@ -29,8 +29,10 @@ pub const SMALL: usize = 100;
 const BLOCK: usize = 256 << 10;
 /// Bytes asked for as buffers of every socket; the system may give less, the same to all.
 const SOCKET_BUFFER: usize = 4 << 20;
-/// The silence after which a connection ends: longer than any job, so that idle connections are there when they are weighed.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+/// The silence after which a connection ends: what most have by default.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The same where connections are idle on purpose, and have to be there when they are weighed.
+const LONG_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 /// Streams of a kind that each end lets the other have open: more than any job has under way.
 pub const STREAMS: u32 = 512;
 
@@ -145,6 +147,13 @@ pub struct Task {
     pub datagram: u16,
     /// Certificate and key.
     pub material: Material,
+}
+
+impl Task {
+    /// The silence after which a connection ends.
+    pub fn idle_timeout(&self) -> Duration {
+        if matches!(self.job, Job::Idle { .. }) { LONG_IDLE_TIMEOUT } else { IDLE_TIMEOUT }
+    }
 }
 
 /// The latencies of requests, in seconds.

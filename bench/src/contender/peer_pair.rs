@@ -16,6 +16,7 @@ macro_rules! peer_pair {
             use quinn_udp::UdpSocketState;
             use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
             use std::sync::Arc;
+            use std::time::Duration;
             use $library::crypto::rustls::{QuicClientConfig, QuicServerConfig};
             use $library::{
                 ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, RecvStream, SendStream,
@@ -32,14 +33,17 @@ macro_rules! peer_pair {
                 type Receive = RecvStream;
 
                 fn listen(task: &Task) -> Result<(Endpoint, Vec<SocketAddr>)> {
-                    let endpoint = endpoint(Some(server_config(&task.material, task.datagram)?))?;
+                    let mut config = server_config(&task.material, task.datagram)?;
+                    config.transport_config(transport(task.datagram, task.idle_timeout())?);
+                    let endpoint = endpoint(Some(config))?;
                     let address = endpoint.local_addr()?;
                     Ok((endpoint, vec![address]))
                 }
 
                 fn dial(task: &Task) -> Result<Endpoint> {
                     let mut endpoint = endpoint(None)?;
-                    let config = client_config(&task.material, task.datagram)?;
+                    let mut config = client_config(&task.material, task.datagram)?;
+                    config.transport_config(transport(task.datagram, task.idle_timeout())?);
                     Endpoint::set_default_client_config(&mut endpoint, config);
                     Ok(endpoint)
                 }
@@ -66,7 +70,7 @@ macro_rules! peer_pair {
                             Ok(None)
                         }
                         // Its close was lost.
-                        Err(ConnectionError::Reset) => Ok(None),
+                        Err(ConnectionError::Reset | ConnectionError::TimedOut) => Ok(None),
                         Err(error) => Err(error.into()),
                     }
                 }
@@ -100,7 +104,7 @@ macro_rules! peer_pair {
             pub fn server_config(material: &Material, datagram: u16) -> Result<ServerConfig> {
                 let tls = QuicServerConfig::try_from(material.rustls_server(ALPN)?)?;
                 let mut config = ServerConfig::with_crypto(Arc::new(tls));
-                config.transport_config(transport(datagram)?);
+                config.transport_config(transport(datagram, IDLE_TIMEOUT)?);
                 Ok(config)
             }
 
@@ -108,16 +112,16 @@ macro_rules! peer_pair {
             pub fn client_config(material: &Material, datagram: u16) -> Result<ClientConfig> {
                 let tls = QuicClientConfig::try_from(material.rustls_client(ALPN)?)?;
                 let mut config = ClientConfig::new(Arc::new(tls));
-                config.transport_config(transport(datagram)?);
+                config.transport_config(transport(datagram, IDLE_TIMEOUT)?);
                 Ok(config)
             }
 
             /// The defaults, CUBIC among them, with datagrams of one size.
-            fn transport(datagram: u16) -> Result<Arc<TransportConfig>> {
+            fn transport(datagram: u16, idle_timeout: Duration) -> Result<Arc<TransportConfig>> {
                 let mut transport = TransportConfig::default();
                 transport.initial_mtu(datagram).mtu_discovery_config(None);
                 transport.max_concurrent_bidi_streams(STREAMS.into()).max_concurrent_uni_streams(STREAMS.into());
-                transport.max_idle_timeout(Some(IDLE_TIMEOUT.try_into()?));
+                transport.max_idle_timeout(Some(idle_timeout.try_into()?));
                 Ok(Arc::new(transport))
             }
 

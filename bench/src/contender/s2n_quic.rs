@@ -1,7 +1,7 @@
 //! s2n-quic with its defaults, but for the datagram size, the key exchange and the cipher suite.
 
 use super::stack::{Counters, Stack};
-use super::{ALPN, IDLE_TIMEOUT, Material, SOCKET_BUFFER, STREAMS, Task};
+use super::{ALPN, Material, SOCKET_BUFFER, STREAMS, Task};
 use anyhow::{Context, Error, Result, anyhow, bail};
 use bytes::Bytes;
 use s2n_quic::client::Connect;
@@ -57,12 +57,12 @@ fn io(datagram: u16) -> Result<Io> {
     Ok(builder.build()?)
 }
 
-/// The limits of streams that all contenders have.
-fn limits() -> Result<Limits> {
+/// The limits that all contenders have.
+fn limits(task: &Task) -> Result<Limits> {
     let limits = Limits::new()
         .with_max_open_local_bidirectional_streams(STREAMS.into())?
         .with_max_open_remote_bidirectional_streams(STREAMS.into())?
-        .with_max_idle_timeout(IDLE_TIMEOUT)?;
+        .with_max_idle_timeout(task.idle_timeout())?;
     Ok(limits)
 }
 
@@ -77,7 +77,8 @@ impl Stack for S2nQuic {
 
     fn listen(task: &Task) -> Result<(Endpoint, Vec<SocketAddr>)> {
         let tls = tls::Server::from(task.material.aws_server(ALPN)?);
-        let builder = Server::builder().with_tls(tls)?.with_io(io(task.datagram)?)?.with_limits(limits()?)?;
+        let builder =
+            Server::builder().with_tls(tls)?.with_io(io(task.datagram)?)?.with_limits(limits(task)?)?;
         let server = builder.start().map_err(refused)?;
         let address = server.local_addr()?;
         Ok((Endpoint::Server(Rc::new(RefCell::new(server))), vec![address]))
@@ -85,7 +86,8 @@ impl Stack for S2nQuic {
 
     fn dial(task: &Task) -> Result<Endpoint> {
         let tls = tls::Client::from(task.material.aws_client(ALPN)?);
-        let builder = Client::builder().with_tls(tls)?.with_io(io(task.datagram)?)?.with_limits(limits()?)?;
+        let builder =
+            Client::builder().with_tls(tls)?.with_io(io(task.datagram)?)?.with_limits(limits(task)?)?;
         Ok(Endpoint::Client(builder.start().map_err(refused)?))
     }
 

@@ -96,10 +96,11 @@ pub fn idle(task: &Task, to: SocketAddr, connections: u32) -> Result<Account> {
 
 impl Hub {
     fn new(task: &Task, role: Role) -> Result<Self> {
-        let config = match role {
+        let mut config = match role {
             Role::Client => client_config(&task.material, task.datagram)?,
             Role::Server => server_config(&task.material, task.datagram)?,
         };
+        config.set_max_idle_timeout(u64::try_from(task.idle_timeout().as_millis())?);
         Ok(Self {
             port: Port::open(task.datagram)?,
             config,
