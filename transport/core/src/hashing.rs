@@ -1,43 +1,13 @@
-//! Maps whose keys peers may choose: their hash has a secret of its own in every process, and is a cheap one. And maps whose keys
-//! nobody chooses, with the cheapest.
+//! Maps whose keys peers may choose: their hash has a secret of its own in every process, and is a cheap one.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
+use std::hash::{BuildHasher, Hash};
 
 /// A map that a peer cannot fill with colliding keys (attacks of the kind of CVE-2025-24946).
 pub type KeyedMap<K, V> = HashMap<K, V, ahash::RandomState>;
 
 /// A set that a peer cannot fill with colliding keys.
 pub(crate) type KeyedSet<K> = HashSet<K, ahash::RandomState>;
-
-/// A map by numbers that this process gives out itself, one after the other, such as handles: no peer can choose them so that they
-/// collide.
-pub type NumberedMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
-
-/// The hash of a number by multiplication (Knuth, The Art of Computer Programming, volume 3, §6.4): consecutive numbers lie apart.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NumberHasher(u64);
-
-impl NumberHasher {
-    /// 2^64 divided by the golden ratio, odd.
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-}
-
-impl Hasher for NumberHasher {
-    #[inline]
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0 ^ number).wrapping_mul(Self::FACTOR);
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
 
 /// Places that a map may keep for nothing: giving fewer back is not worth the work.
 const SPARE: usize = 64;
@@ -65,16 +35,6 @@ mod tests {
         let still =
             colliding.iter().filter(|key| bucket(&other, **key) == bucket(&other, colliding[0])).count();
         assert!(still < 10, "{still} of {}", colliding.len());
-    }
-
-    #[test]
-    fn numbers_given_out_in_turn_spread_over_buckets_and_over_tags() {
-        let hashes: Vec<u64> = (0..1_024u64)
-            .map(|number| BuildHasherDefault::<NumberHasher>::default().hash_one(number))
-            .collect();
-        let buckets: HashSet<u64> = hashes.iter().map(|hash| hash % 1_024).collect();
-        let tags: HashSet<u64> = hashes.iter().map(|hash| hash >> 57).collect();
-        assert_eq!((buckets.len(), tags.len()), (1_024, 128));
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::runtime::Runtime;
 use crate::sockets::Sockets;
 use crate::{ConnectOptions, ConnectionError, Hints, PathEvent, PathId};
 use hvq_transport::connection::{Connection, Event, FourTuple, Role, Transmit};
-use hvq_transport::endpoint::{Candidate, ConnectionHandle, Endpoint as Core, Output};
-use hvq_transport::hashing::{NumberedMap, shrink};
+use hvq_transport::endpoint::{Candidate, ConnectionHandle, Endpoint as Core, HandleMap, Output};
+use hvq_transport::hashing::shrink;
 use hvq_transport::scheduler::PathState;
 use hvq_transport::stream::StreamEvent;
 use hvq_transport::time::{Deadline, Instant};
@@ -90,8 +90,8 @@ impl Shared {
         let state = State {
             core,
             sockets,
-            slots: NumberedMap::default(),
-            unread: NumberedMap::default(),
+            slots: HandleMap::default(),
+            unread: HandleMap::default(),
             accepted: VecDeque::new(),
             asking: VecDeque::new(),
             datagram_waiters: Vec::new(),
@@ -140,9 +140,9 @@ impl Shared {
 pub(crate) struct State {
     pub(crate) core: Core,
     pub(crate) sockets: Sockets,
-    pub(crate) slots: NumberedMap<ConnectionHandle, Box<HandleState>>,
+    pub(crate) slots: HandleMap<Box<HandleState>>,
     /// Connections that the protocol forgot and that the application has not read all of.
-    pub(crate) unread: NumberedMap<ConnectionHandle, Box<Connection>>,
+    pub(crate) unread: HandleMap<Box<Connection>>,
     pub(crate) accept_wakers: Wakers,
     pub(crate) idle_wakers: Wakers,
     /// Rounds of the driver so far, and who waits for the next.

@@ -1,7 +1,8 @@
-//! Events that wait for the application, but for those of streams.
+//! Events that wait for the application. Those of streams wait with these.
 
 use crate::PathId;
-use crate::connection::{Event, PathEvent};
+use crate::connection::{Connection, Event, PathEvent};
+use crate::stream::StreamEvent;
 use std::collections::VecDeque;
 
 /// Events in the order in which they are told.
@@ -76,6 +77,13 @@ impl EventQueue {
             self.queue = VecDeque::new();
         }
         Some(event)
+    }
+}
+
+/// Takes at most `most` events of the streams of `connection`, unless another event waits to be told.
+pub(crate) fn take_of_streams(connection: &mut Connection, most: usize, take: impl FnMut(StreamEvent)) {
+    if connection.lifecycle.is_open() && connection.events.is_empty() {
+        std::iter::from_fn(|| connection.streams.poll_event()).take(most).for_each(take);
     }
 }
 

@@ -8,7 +8,7 @@ mod commands;
 pub(crate) mod config;
 mod control;
 pub(crate) mod event;
-mod events;
+pub(crate) mod events;
 mod frame_owners;
 pub(crate) mod handshake;
 mod hibernation;
@@ -58,8 +58,8 @@ use crate::handshake::Handshake;
 use crate::handshake::zero_rtt::ZeroRtt;
 use crate::path::paths::Paths;
 use crate::seed::Randomness;
+use crate::stream::Streams;
 use crate::stream::blocks::Blocks;
-use crate::stream::{StreamEvent, Streams};
 use crate::time::{Deadline, Instant};
 use crate::trace::Tracer;
 use crate::wire::transport_parameters::TransportParameters;
@@ -251,13 +251,6 @@ impl Connection {
             return Some(Event::DatagramReceived);
         }
         self.streams.poll_event().map(Event::Stream)
-    }
-
-    /// Takes at most `most` events of streams, unless another event waits to be told.
-    pub(crate) fn take_stream_events(&mut self, most: usize, take: impl FnMut(StreamEvent)) {
-        if self.lifecycle.is_open() && self.events.is_empty() {
-            std::iter::from_fn(|| self.streams.poll_event()).take(most).for_each(take);
-        }
     }
 
     /// Returns the role of this endpoint: client or server.

@@ -1,8 +1,8 @@
 //! The channels behind an endpoint's addresses, as known from hints and from all of its connections.
 
 use crate::connection::{Connection, FourTuple};
-use crate::endpoint::ConnectionHandle;
-use crate::hashing::{KeyedMap, NumberedMap};
+use crate::endpoint::HandleMap;
+use crate::hashing::KeyedMap;
 use crate::time::Instant;
 use hvq_scheduler::{Bandwidth, Flights, Hints, PathId, PathView};
 use std::net::SocketAddr;
@@ -52,7 +52,7 @@ impl Channels {
     pub(super) fn is_shunned(
         &self,
         local: SocketAddr,
-        connections: &NumberedMap<ConnectionHandle, Box<Connection>>,
+        connections: &HandleMap<Box<Connection>>,
         now: Instant,
     ) -> bool {
         let seen = || connections.values().flat_map(|connection| connection.paths_from(local, now));
@@ -74,7 +74,7 @@ impl Channels {
         &self,
         id: PathId,
         way: &NetworkPath,
-        connections: &NumberedMap<ConnectionHandle, Box<Connection>>,
+        connections: &HandleMap<Box<Connection>>,
         now: Instant,
     ) -> Option<PathView> {
         let local = way.tuple.local;
@@ -118,7 +118,7 @@ mod tests {
         let backlog = |port, now| {
             let hints = Hints { delay: Some(Duration::from_millis(5)), rate, ..Hints::NONE };
             let way = NetworkPath { tuple: FourTuple { local: address(port), remote: address(9) }, hints };
-            channels.view(PathId::ZERO, &way, &NumberedMap::default(), now).map(|view| view.backlog)
+            channels.view(PathId::ZERO, &way, &HandleMap::default(), now).map(|view| view.backlog)
         };
         for (now, expected) in [(17, [13_875, 8_000, 0]), (64, [8_000, 2_125, 0]), (128, [0, 0, 0])] {
             assert_eq!([1, 2, 3].map(|port| backlog(port, at(now))), expected.map(Some), "{now} ms");
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_channel_that_was_not_answered_is_shunned_for_ten_seconds_beside_others() {
-        let (mut channels, none) = (Channels::default(), NumberedMap::default());
+        let (mut channels, none) = (Channels::default(), HandleMap::default());
         channels.on_unanswered(address(1), at(0));
         channels.on_unanswered(address(2), at(4_000));
         for (now, expected) in [

@@ -12,6 +12,7 @@ mod clients;
 pub(crate) mod config;
 mod deferred;
 mod gate;
+mod handle_map;
 pub mod ids;
 mod memory_pressure;
 pub mod quic_lb;
@@ -28,6 +29,7 @@ mod turns;
 pub use admission::{Admission, Candidate, Decision};
 pub use channels::NetworkPath;
 pub use config::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig, Strays};
+pub use handle_map::{HandleHash, HandleHasher, HandleMap};
 pub use race::{
     CONNECTION_ATTEMPT_DELAY, CandidatePath, Dial, LEAST_CONNECTION_ATTEMPT_DELAY,
     MAXIMUM_CONNECTION_ATTEMPT_DELAY, MINIMUM_CONNECTION_ATTEMPT_DELAY, RaceOptions,
@@ -35,6 +37,7 @@ pub use race::{
 pub use stats::{EndpointStats, SlotStats};
 
 use crate::PathId;
+use crate::connection::events;
 use crate::connection::memory::unread;
 use crate::connection::paths::knowledge;
 use crate::connection::paths::shared_bottleneck::SharedBottlenecks;
@@ -59,7 +62,7 @@ use crate::endpoint::router::Router;
 use crate::endpoint::schedule::Schedule;
 use crate::endpoint::tokens::{ReceivedTokens, Server};
 use crate::endpoint::turns::Turns;
-use crate::hashing::{NumberedMap, shrink};
+use crate::hashing::shrink;
 use crate::knowledge::Knowledge;
 use crate::memory::MemoryQuota;
 use crate::path::hints::lowered;
@@ -148,7 +151,7 @@ pub struct Endpoint {
     config: EndpointConfig,
     server: Option<ServerConfig>,
     /// Each in a place of its own: a table keeps up to twice as many places as it has entries.
-    connections: NumberedMap<ConnectionHandle, Box<Connection>>,
+    connections: HandleMap<Box<Connection>>,
     router: Router,
     schedule: Schedule,
     transmits: VecDeque<Transmit>,
@@ -233,7 +236,7 @@ impl Endpoint {
             pressure: MemoryPressure::default(),
             config,
             server,
-            connections: NumberedMap::default(),
+            connections: HandleMap::default(),
             router: Router::default(),
             schedule: Schedule::default(),
             transmits: VecDeque::new(),
@@ -478,7 +481,7 @@ impl Endpoint {
         take: impl FnMut(StreamEvent),
     ) {
         if let Some(connection) = self.connections.get_mut(&handle) {
-            connection.take_stream_events(most, take);
+            events::take_of_streams(connection, most, take);
         }
     }
 

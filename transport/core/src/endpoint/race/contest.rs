@@ -3,9 +3,9 @@
 use super::{Action, ConnectionRace, Failure};
 use crate::congestion::Congestion;
 use crate::connection::{Connection, Dscp, Event, FourTuple, Replay};
-use crate::endpoint::{ClientConfig, ConnectionHandle, NetworkPath};
+use crate::endpoint::{ClientConfig, ConnectionHandle, HandleMap, NetworkPath};
 use crate::error::ConnectionError;
-use crate::hashing::{KeyedMap, NumberedMap, shrink};
+use crate::hashing::{KeyedMap, shrink};
 use crate::time::Instant;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -200,11 +200,7 @@ impl Contest {
     }
 
     /// Takes the next thing that is due at `now`, in which `connections` are the endpoint's.
-    pub(super) fn next(
-        &mut self,
-        connections: &NumberedMap<ConnectionHandle, Box<Connection>>,
-        now: Instant,
-    ) -> Option<Action> {
+    pub(super) fn next(&mut self, connections: &HandleMap<Box<Connection>>, now: Instant) -> Option<Action> {
         let winner = self.race.winner();
         let progress = |index: usize| {
             let attempt = self.candidates.get(index).and_then(|candidate| candidate.attempt);
