@@ -46,6 +46,7 @@ const MIRRORS: &[Mirror] = &[
             ("take_strays", "- as above"),
             ("recycle", "- the next poll gives the memory back"),
             ("poll", "hvq_endpoint_poll"),
+            ("take_stream_events", "- hvq_endpoint_poll returns them one by one"),
         ],
     },
     Mirror {
