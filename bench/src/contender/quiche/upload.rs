@@ -49,7 +49,6 @@ pub fn give(task: &Task, remote: SocketAddr, bytes: u64) -> Result<Account> {
     let mut answered = Vec::with_capacity(REQUEST);
     let (mut meter, mut left) = (None, bytes);
     loop {
-        port.flush(&mut connection, remote)?;
         let has_arrived = port.receive(&mut connection)?;
         ensure!(!connection.is_closed(), "the connection ended: {:?}", connection.peer_error());
         if meter.is_none() && connection.is_established() {
