@@ -239,6 +239,7 @@ const MIRRORS: &[Mirror] = &[
             ("keylog", "hvq_client_options.keylog"),
             ("sessions", "hvq_client_options.sessions"),
             ("early_data", "hvq_client_options.early_data"),
+            ("exportable", "- the C interface exports no keying material"),
             ("build", "hvq_client_config_new"),
         ],
     },

@@ -415,8 +415,9 @@ impl Connection {
     /// (RFC 8446 §7.5).
     ///
     /// # Errors
-    /// The handshake is not complete, the connection is gone, or this is a server whose TLS is not
-    /// [`exportable`](hvq_transport::crypto::session::ServerTlsBuilder::exportable).
+    /// The handshake is not complete, the connection is gone, or its TLS is not `exportable`, as a
+    /// [client](hvq_transport::crypto::session::ClientTlsBuilder::exportable) or a
+    /// [server](hvq_transport::crypto::session::ServerTlsBuilder::exportable).
     pub fn export_keying_material(
         &self,
         out: &mut [u8],

@@ -100,7 +100,7 @@ impl ClientConfig {
     /// The system has none where they usually are.
     pub fn try_with_platform_verifier() -> Result<Self, rustls::Error> {
         let tls = hvq::ClientTls::builder().alpn([rustls::NO_PROTOCOL]).verify(Verify::SystemRoots);
-        Ok(Self::new(Arc::new(tls.build()?.into())))
+        Ok(Self::new(Arc::new(tls.exportable().build()?.into())))
     }
 
     /// The settings of connections.

@@ -181,7 +181,8 @@ impl TlsClientConfig {
 
     /// BoringSSL's configuration, with the tickets of `sessions`.
     pub(crate) fn build(&self, sessions: Arc<hvq::tls::MemorySessions>) -> Result<ClientTls, Error> {
-        let mut tls = ClientTls::builder().alpn(protocols(&self.alpn_protocols)).sessions(sessions);
+        let mut tls =
+            ClientTls::builder().alpn(protocols(&self.alpn_protocols)).sessions(sessions).exportable();
         tls = match &self.trust {
             Trust::Roots(roots) => tls.verify(Verify::CaPem(roots.pem.clone())),
             Trust::Judge(judge) => tls.verifier(asking(Arc::clone(judge))),

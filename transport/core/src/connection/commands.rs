@@ -148,8 +148,9 @@ impl Connection {
     /// `context` (RFC 8446 §7.5).
     ///
     /// # Errors
-    /// The handshake is not complete, or a server's TLS does not keep its sessions
-    /// ([`ServerTlsBuilder::exportable`](crate::crypto::session::ServerTlsBuilder::exportable)).
+    /// The handshake is not complete, or TLS was freed with it
+    /// ([`ClientTlsBuilder::exportable`](crate::crypto::session::ClientTlsBuilder::exportable),
+    /// [`ServerTlsBuilder::exportable`](crate::crypto::session::ServerTlsBuilder::exportable)).
     pub fn export_keying_material(
         &self,
         out: &mut [u8],

@@ -22,6 +22,7 @@ pub use certificate::CertificateHolder;
 pub use client::{ClientTls, ClientTlsBuilder, NameCheck, Verify};
 pub use early_data::{EarlyData, EarlyDataState};
 pub use foreign::keep_session;
+pub(crate) use post_handshake::{POST_HANDSHAKE_LIMIT, PostHandshake, Stage};
 pub use provided::{Session, TlsSession};
 pub use server::{Identity, ServerCredential, ServerTls, ServerTlsBuilder};
 pub use server_names::ServerNames;
@@ -47,8 +48,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// CRYPTO bytes that the peer may send after the handshake, over the whole connection: some hundred session tickets.
-pub(crate) const POST_HANDSHAKE_LIMIT: usize = 128 * 1024;
 /// Session tickets that are kept; older ones are dropped.
 pub(crate) const MAX_TICKETS: usize = 8;
 
@@ -158,18 +157,17 @@ impl From<ErrorStack> for TlsConfigError {
 /// Tells whether a session is of use once a handshake is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Retention {
-    /// A server's is not: its memory is freed.
+    /// It is not: its memory is freed.
     #[default]
     Handshake,
-    /// The application may export keying material.
+    /// The application may export keying material, or a client keeps tickets.
     Connection,
 }
 
 /// One TLS handshake of BoringSSL, and what comes after it.
 pub(crate) struct BoringSession {
     ssl: Ssl,
-    post_handshake_bytes: usize,
-    messages: post_handshake::PostHandshakeMessages,
+    messages: PostHandshake,
     retention: Retention,
     /// The error that ended the session, repeated to whoever goes on.
     failure: Option<TransportError>,
@@ -186,6 +184,7 @@ impl BoringSession {
         let mut session = Self::new(context, Role::Client, transport_parameters)?;
         tls.expect_name(&mut session.ssl, server_name)?;
         session.state().tickets = tls.sessions().map(|_| Default::default());
+        session.retention = tls.retention();
         Ok(session)
     }
 
@@ -230,13 +229,7 @@ impl BoringSession {
                 & ffi::SSL_set_quic_transport_params(pointer, parameters.as_ptr(), parameters.len())
         };
         check(result)?;
-        Ok(Self {
-            ssl,
-            post_handshake_bytes: 0,
-            messages: Default::default(),
-            retention: Retention::default(),
-            failure: None,
-        })
+        Ok(Self { ssl, messages: Default::default(), retention: Retention::default(), failure: None })
     }
 
     /// Replaces the transport parameters of a server that has not answered yet.
@@ -272,31 +265,10 @@ impl BoringSession {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
-        if !self.is_handshaking() {
-            self.post_handshake_bytes = self.post_handshake_bytes.saturating_add(data.len());
-            if self.post_handshake_bytes > POST_HANDSHAKE_LIMIT {
-                let reason = "too much CRYPTO data after the handshake";
-                return Err(self.end(ErrorCode::CRYPTO_BUFFER_EXCEEDED.because(reason)));
-            }
-        }
-        let (mut key_update, mut certificate_request) = (false, false);
-        self.messages.take(data, |kind| {
-            key_update |= kind == post_handshake::KEY_UPDATE;
-            certificate_request |= kind == post_handshake::CERTIFICATE_REQUEST;
-        });
-        if key_update {
-            //= https://www.rfc-editor.org/rfc/rfc9001#section-6
-            //# Endpoints MUST treat the receipt of a TLS KeyUpdate message as a connection error of type
-            //# 0x010a, equivalent to a fatal TLS alert of unexpected_message; see Section 4.8.
-            let error = ErrorCode::crypto(alert::UNEXPECTED_MESSAGE).because("unexpected message: KeyUpdate");
+        let role = if self.ssl.is_server() { Role::Server } else { Role::Client };
+        let stage = if self.is_handshaking() { Stage::Handshake } else { Stage::Complete };
+        if let Err(error) = self.messages.take(data, role, stage) {
             return Err(self.end(error));
-        }
-        if certificate_request && !self.is_handshaking() && !self.ssl.is_server() {
-            //= https://www.rfc-editor.org/rfc/rfc9001#section-4.4
-            //# More specifically, servers MUST NOT send post- handshake TLS CertificateRequest messages, and
-            //# clients MUST treat receipt of such messages as a connection error of type PROTOCOL_VIOLATION.
-            let reason = "the server asked for a certificate after the handshake";
-            return Err(self.end(ErrorCode::PROTOCOL_VIOLATION.because(reason)));
         }
         // SAFETY: `ssl` is valid, and BoringSSL copies `data`.
         let taken = unsafe {
@@ -355,6 +327,11 @@ impl BoringSession {
     /// Returns how long the session is of use.
     fn retention(&self) -> Retention {
         self.retention
+    }
+
+    /// Returns how far the peer's messages are.
+    fn messages(&self) -> PostHandshake {
+        self.messages
     }
 
     /// Fills `out` with keying material (RFC 8446 §7.5).

@@ -1,25 +1,27 @@
 //! TLS as a connection sees it: a session, and what is left of it when nothing more can come.
 
-use crate::crypto::session::{Retention, Session, SessionOutput, Ticket, TlsConfigError};
-use crate::error::{ErrorCode, TransportError};
+use crate::Role;
+use crate::crypto::session::{
+    PostHandshake, Retention, Session, SessionOutput, Stage, Ticket, TlsConfigError,
+};
+use crate::error::TransportError;
 use crate::wire::level::Level;
-
-/// TLS's alert when a message comes that must not (RFC 8446 §6.2).
-const UNEXPECTED_MESSAGE: u8 = 10;
 
 /// A TLS session, or what it agreed on.
 #[derive(Debug)]
 pub enum Tls {
     /// The handshake is under way, or the peer may send session tickets.
     Session(Session),
-    /// The handshake of a server is complete: a client has nothing more to say in TLS, and BoringSSL's memory, a tenth of
-    /// what an idle connection takes, is free.
+    /// The handshake is confirmed, and nothing that TLS could still say is of use: its memory, a large part of what an idle
+    /// connection takes, is free.
     Over(Box<Agreement>),
 }
 
 /// The agreement of a session.
 #[derive(Debug)]
 pub struct Agreement {
+    role: Role,
+    messages: PostHandshake,
     alpn: Option<Vec<u8>>,
     server_name: Option<String>,
     peer_certificates: Vec<Vec<u8>>,
@@ -34,13 +36,16 @@ enum Resumption {
 }
 
 impl Tls {
-    /// Drops the session of a server, whose handshake is complete and whose outputs are all taken.
-    pub fn finish(&mut self) {
-        if let Self::Session(session) = self
-            && session.retention() == Retention::Handshake
-        {
+    /// Frees what an endpoint of `role` needs no more once its handshake is confirmed and its outputs are all taken.
+    pub fn finish(&mut self, role: Role) {
+        let Self::Session(session) = self else { return };
+        if session.retention() == Retention::Connection {
+            session.settle();
+        } else {
             let resumption = if session.is_resumed() { Resumption::Resumed } else { Resumption::Full };
             *self = Self::Over(Box::new(Agreement {
+                role,
+                messages: session.messages(),
                 alpn: session.alpn(),
                 server_name: session.server_name(),
                 peer_certificates: session.peer_certificates(),
@@ -62,16 +67,12 @@ impl Tls {
         self.session().map_or(Ok(()), Session::start)
     }
 
-    /// Takes in bytes of the peer like [`Session::provide`]. After the end anything is unexpected.
+    /// Takes in bytes of the peer like [`Session::provide`]. After the end a client skips tickets, and anything else is
+    /// unexpected.
     pub fn provide(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError> {
         match self {
             Self::Session(session) => session.provide(level, data),
-            //= https://www.rfc-editor.org/rfc/rfc9001#section-6
-            //# Endpoints MUST treat the receipt of a TLS KeyUpdate message as a connection error of type
-            //# 0x010a, equivalent to a fatal TLS alert of unexpected_message; see Section 4.8.
-            Self::Over(_) => {
-                Err(ErrorCode::crypto(UNEXPECTED_MESSAGE).because("a TLS message after the handshake"))
-            }
+            Self::Over(agreement) => agreement.messages.take(data, agreement.role, Stage::Freed),
         }
     }
 

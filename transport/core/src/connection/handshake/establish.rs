@@ -16,7 +16,7 @@ use crate::connection::{Connection, Event, Role};
 use crate::crypto::keys::Cipher;
 use crate::crypto::one_rtt::OneRttKeys;
 use crate::crypto::protect::{OpenKey, SealKey};
-use crate::crypto::session::{Session, SessionOutput};
+use crate::crypto::session::SessionOutput;
 use crate::error::{ErrorCode, TransportError};
 use crate::handshake::parameters::authenticate;
 use crate::handshake::space::LevelKeys;
@@ -272,10 +272,7 @@ impl HandshakeDriver<'_> {
 
     /// Frees what grew during the handshake and stays empty from now on: most connections idle most of the time.
     fn free_handshake_room(&mut self) {
-        match self.role {
-            Role::Server => self.owners.handshake.session.finish(),
-            Role::Client => self.owners.handshake.session.session().into_iter().for_each(Session::settle),
-        }
+        self.owners.handshake.session.finish(self.role);
         self.owners.handshake.secrets.forget();
         self.queue.shrink_to_fit();
     }

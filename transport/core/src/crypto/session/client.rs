@@ -6,7 +6,7 @@ use super::provided::{ClientEngine, TlsSession};
 use super::server::{Identity, identify};
 use super::verifier::{self, Verifier};
 use super::{
-    EarlyData, KeyLog, SessionStore, TlsConfigError, alert, context_builder, encode_alpn, read,
+    EarlyData, KeyLog, Retention, SessionStore, TlsConfigError, alert, context_builder, encode_alpn, read,
     restrict_suites,
 };
 use crate::crypto::keys::Suite;
@@ -56,6 +56,7 @@ pub struct ClientTls {
     alpn: Arc<[Vec<u8>]>,
     sessions: Option<Arc<dyn SessionStore>>,
     early_data: EarlyData,
+    retention: Retention,
     /// The settings that sessions need of a context that was not made here.
     imposed: Option<Imposed>,
 }
@@ -98,6 +99,8 @@ impl ClientTls {
             alpn: alpn.into(),
             sessions: None,
             early_data: EarlyData::Off,
+            // The program's callbacks may want what comes after the handshake.
+            retention: Retention::Connection,
         })
     }
 
@@ -146,8 +149,13 @@ impl ClientTls {
             alpn: Arc::default(),
             sessions: None,
             early_data: EarlyData::Off,
+            retention: Retention::Connection,
             imposed: None,
         }
+    }
+
+    pub(super) fn retention(&self) -> Retention {
+        self.retention
     }
 
     pub(super) fn engine(&self) -> &ClientEngine {
@@ -201,6 +209,7 @@ pub struct ClientTlsBuilder {
     keylog: Option<KeyLog>,
     sessions: Option<Arc<dyn SessionStore>>,
     early_data: EarlyData,
+    retention: Retention,
 }
 
 impl ClientTlsBuilder {
@@ -262,6 +271,14 @@ impl ClientTlsBuilder {
         self
     }
 
+    /// Has connections keep the memory of TLS after the handshake, so that keying material can be exported
+    /// ([`Connection::export_keying_material`](crate::connection::Connection::export_keying_material)). Otherwise it is freed with the
+    /// handshake, unless [`Self::sessions`] waits for tickets.
+    pub fn exportable(mut self) -> Self {
+        self.retention = Retention::Connection;
+        self
+    }
+
     /// Reads the certificates and makes the configuration.
     pub fn build(self) -> Result<ClientTls, TlsConfigError> {
         let mut context = context_builder(self.keylog.map(std::sync::Arc::new))?;
@@ -301,6 +318,7 @@ impl ClientTlsBuilder {
             engine: ClientEngine::BoringSsl(context.build()),
             check,
             alpn: self.alpn.into(),
+            retention: if self.sessions.is_some() { Retention::Connection } else { self.retention },
             sessions: self.sessions,
             early_data: self.early_data,
             imposed: None,

@@ -1,6 +1,8 @@
 //! Sessions of another library in the place of BoringSSL's.
 
-use super::{BoringSession, ClientTls, Retention, ServerTls, SessionOutput, Ticket, TlsConfigError};
+use super::{
+    BoringSession, ClientTls, PostHandshake, Retention, ServerTls, SessionOutput, Ticket, TlsConfigError,
+};
 use crate::crypto::keys::Suite;
 use crate::crypto::replay::ReplayGuard;
 use crate::error::TransportError;
@@ -258,6 +260,14 @@ impl Session {
         match &self.0 {
             Engine::BoringSsl(session) => session.retention(),
             Engine::Provided(_) => Retention::Connection,
+        }
+    }
+
+    /// Returns how far the peer's messages are, where BoringSSL reads them.
+    pub(crate) fn messages(&self) -> PostHandshake {
+        match &self.0 {
+            Engine::BoringSsl(session) => session.messages(),
+            Engine::Provided(_) => PostHandshake::default(),
         }
     }
 

@@ -176,26 +176,36 @@ fn a_copy_of_a_first_flight_opens_no_second_connection_with_its_data() {
 
 #[test]
 fn certificates_and_keying_material_are_known_once_the_handshake_is_complete() {
-    let mut network = Network::new(transport(), transport());
-    let tuple = network.link(RTT / 2);
-    let client = network.connect(tuple);
     let export = |connection: &mut Connection| {
         let mut key = [0; 32];
         connection.export_keying_material(&mut key, b"label", b"context").map(|()| key)
     };
+    let mut network = Network::new(transport(), transport());
+    network.keep_tls();
+    let tuple = network.link(RTT / 2);
+    let client = network.connect(tuple);
     assert!(export(network.client(client)).is_err(), "there is nothing yet");
     assert!(network.client(client).peer_certificates().is_empty());
     network.run_for(RTT * 3);
     let key = export(network.client(client)).expect("it is complete");
     assert_ne!(key, [0; 32]);
+    assert_eq!(export(network.server()).ok(), Some(key));
     assert_eq!(network.client(client).peer_certificates().len(), 1);
     assert!(network.server().peer_certificates().is_empty(), "it asked for none");
-    assert!(export(network.server()).is_err(), "its session was not kept");
+}
+
+#[test]
+fn tls_is_freed_with_the_handshake_where_nothing_needs_it_and_tickets_are_skipped() {
     let mut network = Network::new(transport(), transport());
-    network.keep_server_sessions();
     let tuple = network.link(RTT / 2);
     let client = network.connect(tuple);
     network.run_for(RTT * 3);
-    let key = export(network.client(client)).expect("it is complete");
-    assert_eq!(export(network.server()).ok(), Some(key));
+    let check = |connection: &mut Connection| {
+        assert!(connection.lifecycle().is_confirmed());
+        assert!(connection.export_keying_material(&mut [0; 32], b"label", b"context").is_err());
+        assert_eq!(connection.alpn().as_deref(), Some(&b"hvq"[..]));
+    };
+    check(network.client(client));
+    check(network.server());
+    assert_eq!(network.client(client).peer_certificates().len(), 1);
 }

@@ -156,8 +156,9 @@ impl Network {
         self.client_config.set_tls(tls.unwrap());
     }
 
-    /// Has the server keep sessions after the handshake, for keying material.
-    pub(super) fn keep_server_sessions(&mut self) {
+    /// Has both ends keep TLS after the handshake, for keying material.
+    pub(super) fn keep_tls(&mut self) {
+        self.client_config.set_tls(client_tls(&self.identity).exportable().build().unwrap());
         let tls = server_tls(&self.identity).exportable().build().unwrap();
         self.configure_server(|server| {
             server.set_tls(tls);
