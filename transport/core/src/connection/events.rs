@@ -49,6 +49,11 @@ impl Topic {
 }
 
 impl EventQueue {
+    /// Gives up memory that no event needs.
+    pub(super) fn hibernate(&mut self) {
+        self.queue.shrink_to_fit();
+    }
+
     /// Appends an event, in place of one that waits and that it makes pointless.
     pub(super) fn push(&mut self, event: Event) {
         if let Some(topic) = Topic::of(&event)
@@ -94,6 +99,15 @@ mod tests {
 
     fn all(events: &mut EventQueue) -> Vec<Event> {
         std::iter::from_fn(|| events.pop()).collect()
+    }
+
+    #[test]
+    fn a_queue_that_hibernates_keeps_its_events_and_no_other_memory() {
+        let mut events = EventQueue::default();
+        (0..20).for_each(|path| events.push(Event::Path(PathEvent::Opened(PathId(path)))));
+        (0..19).for_each(|_| assert!(events.pop().is_some()));
+        events.hibernate();
+        assert_eq!((events.queue.len(), events.queue.capacity()), (1, 1));
     }
 
     #[test]

@@ -24,5 +24,6 @@ impl Connection {
         self.rng.hibernate();
         self.streams.hibernate();
         self.paths.hibernate();
+        self.events.hibernate();
     }
 }

@@ -83,6 +83,8 @@ impl ReceivedTokens {
         if self.kept.len() >= MOST {
             self.kept.pop_front();
         }
+        // A slice would keep the whole datagram that it came in alive.
+        let token = Bytes::copy_from_slice(&token);
         self.kept.push_back(ReceivedToken { server, version, token });
     }
 
@@ -125,6 +127,15 @@ mod tests {
         assert_eq!(tokens.take(&server("a", 443), Version::V1), Some(token(2)));
         assert_eq!(tokens.take(&server("a", 443), Version::V1), Some(token(1)));
         assert_eq!(tokens.take(&server("a", 443), Version::V1), None);
+    }
+
+    #[test]
+    fn a_kept_token_does_not_keep_the_datagram_that_it_came_in() {
+        let mut tokens = ReceivedTokens::default();
+        tokens.begin(ConnectionHandle(1), server("a", 443));
+        let datagram = Bytes::from(vec![7; 1000]);
+        tokens.put(ConnectionHandle(1), Version::V1, datagram.slice(10..50));
+        assert!(datagram.is_unique());
     }
 
     #[test]

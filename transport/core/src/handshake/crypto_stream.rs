@@ -191,6 +191,10 @@ impl CryptoStream {
                 return None;
             }
             let mut data = entry.remove();
+            if self.incoming.is_empty() {
+                // An empty tree keeps a node, which an idle connection has no use for.
+                self.incoming = BTreeMap::new();
+            }
             let seen = (self.read - offset) as usize;
             if seen >= data.len() {
                 continue;

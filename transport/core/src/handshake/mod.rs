@@ -154,7 +154,11 @@ impl Handshake {
             //= https://www.rfc-editor.org/rfc/rfc9002#section-6.4
             //# The sender MUST discard all recovery state associated with those packets and MUST remove them
             //# from the count of bytes in flight.
-            Level::Initial => self.initial.take().is_some(),
+            Level::Initial => {
+                // Only Initial packets carry it.
+                self.token = Bytes::new();
+                self.initial.take().is_some()
+            }
             Level::Handshake => self.handshake.take().is_some(),
             Level::ZeroRtt | Level::OneRtt => false,
         }
@@ -440,7 +444,9 @@ mod tests {
             assert!(!it.awaits_acknowledgement() && !it.awaits_loss() && it.in_flight() == 0);
             send(&mut it, level, 0, at(0));
             assert!(it.awaits_acknowledgement() && !it.awaits_loss() && it.in_flight() == 200);
+            it.present_token(Bytes::from_static(b"token"));
             assert!(it.discard(level) && !it.discard(level));
+            assert_eq!(it.token().is_empty(), level == Level::Initial);
             assert!(!it.awaits_acknowledgement() && it.in_flight() == 0);
             assert_eq!(it.has_handshake_space(), level == Level::Initial);
         }

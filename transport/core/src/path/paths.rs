@@ -175,7 +175,10 @@ impl Paths {
 
     /// Gives up the memory that only paths in use have use for.
     pub fn hibernate(&mut self) {
-        self.open.iter_mut().for_each(|path| path.route.rate.hibernate());
+        for path in &mut self.open {
+            path.route.rate.hibernate();
+            path.sent.hibernate();
+        }
     }
 
     /// Open paths, ascending.

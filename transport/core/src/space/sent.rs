@@ -154,6 +154,11 @@ impl Sent {
         is_unused.then(|| Records(std::mem::take(&mut self.slots)))
     }
 
+    /// Gives up memory that only busy times have use for.
+    pub fn hibernate(&mut self) {
+        self.slots.shrink_to_fit();
+    }
+
     /// Records a packet; numbers must come from [`next_number`](Self::next_number), in its order.
     pub fn on_sent(&mut self, packet: SentPacket) {
         let end = self.end();

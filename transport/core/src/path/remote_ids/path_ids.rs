@@ -7,6 +7,9 @@ use smallvec::SmallVec;
 /// Gaps among retired sequence numbers at most: an honest peer counts up, and loss leaves few holes.
 const MAX_GAPS: usize = 64;
 
+/// Up to so many IDs memory grows by one at a time: most paths have no more.
+const FEW: usize = 4;
+
 /// A connection ID that may be used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RemoteId {
@@ -73,6 +76,9 @@ impl PathIds {
             Some(first) if self.usage == Use::NotYet && sequence < first.sequence => 0,
             Some(_) => 1 + spares,
         };
+        if self.active.len() < FEW {
+            self.active.reserve_exact(1);
+        }
         self.active.insert(at, RemoteId { sequence, id, token: Some(token) });
         self.next_sequence = self.next_sequence.max(sequence.saturating_add(1));
     }

@@ -187,6 +187,17 @@ fn memory_of_records_is_given_away_once_nothing_is_in_flight_and_taken_when_ther
 }
 
 #[test]
+fn a_path_that_hibernates_keeps_memory_for_no_more_packets_than_wait() {
+    let mut sent = sent(50);
+    sent.on_ack(&ack(&[0..=48]), at(50)).expect("valid");
+    sent.hibernate();
+    assert_eq!((sent.slots.capacity(), sent.unresolved()), (1, 1));
+    sent.on_ack(&ack(&[49..=49]), at(60)).expect("valid");
+    sent.hibernate();
+    assert!(sent.lacks_memory());
+}
+
+#[test]
 fn a_number_that_was_drawn_but_not_used_counts_as_skipped() {
     let mut sent = sent(1);
     sent.on_sent(packet(3, 5));
