@@ -463,7 +463,8 @@ mod tests {
     #[test]
     fn the_rate_of_late_counts_from_the_latest_mark_or_from_the_oldest_packet_in_flight() {
         let mut sampler = RateSampler::default();
-        let packets = [(0, 0, 0), (1, 50, 1000)].map(|(n, ms, flight)| packet(&mut sampler, n, at(ms), flight));
+        let packets =
+            [(0, 0, 0), (1, 50, 1000)].map(|(n, ms, flight)| packet(&mut sampler, n, at(ms), flight));
         let first = sampler.recent(&packets[0], at(10));
         assert_eq!((first.at_most, first.moves), (Bandwidth::of(1000, Duration::from_millis(10)), false));
         acknowledge(&mut sampler, at(100), &packets[..1]);

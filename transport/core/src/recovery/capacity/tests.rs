@@ -233,7 +233,8 @@ fn an_undecided_rate_is_that_of_the_growth() {
 #[test]
 fn a_promise_that_is_just_kept_is_not_refuted() {
     let refuted = |bursts, promised| {
-        let mut shown = Shown { stretches: smallvec::smallvec![stretch(1000, 1000, true); bursts], ..Shown::default() };
+        let mut shown =
+            Shown { stretches: smallvec::smallvec![stretch(1000, 1000, true); bursts], ..Shown::default() };
         shown.findings = Findings::of(&shown.stretches);
         let capacity = Capacity { shown: Some(Box::new(shown)), ..Capacity::default() };
         capacity.refutation(Bandwidth::from_bits_per_second(promised)).is_some()
