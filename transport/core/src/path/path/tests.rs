@@ -248,6 +248,15 @@ fn the_scheduling_state_of_a_path_is_what_the_worst_news_of_it_is() {
 }
 
 #[test]
+fn a_path_owes_the_datagrams_that_open_it() {
+    let mut path = path();
+    path.route.validation.presume();
+    assert!(!path.owes_validation(at(1)));
+    path.opening_datagrams = 1;
+    assert!(path.owes_validation(at(1)));
+}
+
+#[test]
 fn a_rate_that_is_not_shared_with_others_is_kept_to() {
     for (shared, is_own) in [
         (Sharing::Unknown, true),
