@@ -363,5 +363,35 @@ mod tests {
         assert_eq!(quota.usage().used, STEP);
         one.note(0);
         assert_eq!(quota.usage(), MemoryUse { limit: 1 << 20, ..MemoryUse::default() });
+        one.note(STEP + 1);
+        one.note(1);
+        assert_eq!(quota.usage().used, 1);
+        one.note(0);
+        assert_eq!(quota.usage().used, 0);
+    }
+
+    #[test]
+    fn small_changes_of_credit_are_told_together_and_its_end_at_once() {
+        let quota = Arc::new(MemoryQuota::new(1 << 20));
+        let mut one = account(&quota);
+        let mut granted = |credit| {
+            one.note_credit(credit);
+            quota.usage().granted
+        };
+        assert_eq!([STEP - 1, STEP, STEP + 1].map(&mut granted), [0, STEP, STEP]);
+        assert_eq!([2 * STEP + 1, 2 * STEP, STEP + 1, 1, 0].map(&mut granted), [8193, 8193, 4097, 1, 0]);
+    }
+
+    #[test]
+    fn memory_is_short_below_an_eighth_and_is_shared_by_those_that_hold_any() {
+        let quota = Arc::new(MemoryQuota::new(1 << 20));
+        assert_eq!(quota.fair_share(), 1 << 20);
+        let (mut one, mut other) = (account(&quota), account(&quota));
+        one.note((896 << 10) - LEAST);
+        assert!(!quota.is_short(), "an eighth is free beside what is kept for the holder");
+        one.note(896 << 10);
+        assert!(quota.is_short());
+        other.note(STEP);
+        assert_eq!(quota.fair_share(), 512 << 10);
     }
 }

@@ -139,3 +139,71 @@ pub fn at_once(candidate: &Candidate, is_crowded: bool) -> Decision {
     let is_unproven = candidate.address == crate::connection::ClientAddress::Unproven;
     if is_crowded && is_unproven { Decision::Retry } else { Decision::Defer }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::{ClientAddress, Ecn};
+    use crate::wire::version::Version;
+    use std::net::SocketAddr;
+
+    const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 443);
+
+    fn address(port: u16) -> SocketAddr {
+        SocketAddr::new(LOCAL.ip(), port)
+    }
+
+    fn id(byte: u8) -> ConnectionId {
+        ConnectionId::new(&[byte; 8]).expect("it is short enough")
+    }
+
+    fn datagram(port: u16, length: usize) -> Datagram {
+        let bytes = BytesMut::from(&vec![0; length][..]);
+        Datagram { local: LOCAL, remote: address(port), ecn: Ecn::NotEct, bytes }
+    }
+
+    /// Has a client wait that sent so many bytes from `port` to connection ID `destination`.
+    fn insert(clients: &mut DeferredClients, port: u16, destination: u8, length: usize) -> bool {
+        let (remote, version) = (address(port), Version::V1);
+        let ids = InitialIds { destination: id(destination), source: id(0) };
+        let candidate = Candidate {
+            local: LOCAL,
+            remote,
+            address: ClientAddress::Unproven,
+            version,
+            connections: 0,
+            handshaking: 0,
+            number: 0,
+            proposal: Decision::Accept,
+        };
+        let initial = FirstInitial { version, ids, token: &[], from: remote };
+        clients.insert(&datagram(port, length), &initial, candidate, Instant::ZERO)
+    }
+
+    #[test]
+    fn datagrams_are_a_clients_by_its_address_and_connection_id_and_few_and_small_ones_are_kept() {
+        let mut clients = DeferredClients::default();
+        assert!(clients.is_empty());
+        assert!(insert(&mut clients, 1, 1, LARGEST) && !insert(&mut clients, 2, 2, LARGEST + 1));
+        assert!(!clients.is_empty() && clients.has(1) && !clients.has(2));
+        assert!(!clients.take_in(&datagram(1, 100), &id(2)), "another connection");
+        assert!(!clients.take_in(&datagram(2, 100), &id(1)), "another address");
+        assert!(clients.take_in(&datagram(1, LARGEST + 1), &id(1)), "it is known, and not kept");
+        for _ in 0..2 * MOST_DATAGRAMS {
+            assert!(clients.take_in(&datagram(1, LARGEST), &id(1)));
+        }
+        let kept = clients.remove(1).map(|client| client.datagrams).unwrap_or_default();
+        assert!(kept.len() == MOST_DATAGRAMS && kept.iter().all(|one| one.bytes.len() == LARGEST));
+    }
+
+    #[test]
+    fn clients_wait_for_their_time_and_no_more_than_there_is_room_for() {
+        let mut clients = DeferredClients::default();
+        let all = (0..300).filter(|port| insert(&mut clients, *port, 1, 100)).count();
+        assert_eq!(all, MOST);
+        clients.expire(Instant::ZERO + PATIENCE);
+        assert_eq!(clients.waiting.len(), MOST);
+        clients.expire(Instant::ZERO + PATIENCE + Duration::from_nanos(1));
+        assert!(clients.is_empty());
+    }
+}

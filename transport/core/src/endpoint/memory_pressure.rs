@@ -94,3 +94,25 @@ impl Endpoint {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn reviews_follow_each_other_while_packets_are_dropped() {
+        let mut pressure = MemoryPressure::default();
+        let next = |pressure: &MemoryPressure| pressure.deadline().map(|deadline| deadline.at);
+        assert_eq!((pressure.begin(0, at(5)), next(&pressure)), (Review::None, None), "nothing was dropped");
+        assert_eq!((pressure.begin(1, at(6)), next(&pressure)), (Review::First, Some(at(16))));
+        assert_eq!((pressure.begin(7, at(15)), next(&pressure)), (Review::None, Some(at(16))));
+        assert_eq!((pressure.begin(8, at(16)), next(&pressure)), (Review::Next, Some(at(26))));
+        assert_eq!((pressure.begin(8, at(26)), next(&pressure)), (Review::None, None), "it is over");
+        assert_eq!((pressure.begin(8, at(27)), next(&pressure)), (Review::None, None));
+        assert_eq!((pressure.begin(9, at(28)), next(&pressure)), (Review::First, Some(at(38))));
+    }
+}

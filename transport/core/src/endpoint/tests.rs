@@ -31,6 +31,7 @@ mod origins;
 mod paths;
 mod probes;
 mod race;
+mod remains;
 mod repetition;
 mod resets;
 mod rules;

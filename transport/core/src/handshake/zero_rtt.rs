@@ -212,6 +212,7 @@ impl ZeroRtt {
 mod tests {
     use super::*;
     use crate::crypto::keys::Suite;
+    use crate::crypto::session::{SessionTicket, Verify};
     use crate::stream::Direction;
     use std::time::Duration;
 
@@ -262,6 +263,35 @@ mod tests {
         assert!(rejected.sealer().is_none() && !rejected.is_in_use() && !rejected.is_offered());
         assert!(matches!(rejected.take_answer(), ZeroRttAnswer::Rejected));
         assert_eq!(format!("{rejected:?}"), "ZeroRtt { state: Rejected, .. }", "keys are not shown");
+    }
+
+    #[derive(Debug)]
+    struct Empty;
+
+    impl SessionStore for Empty {
+        fn put(&self, _: &str, _: SessionTicket) {}
+
+        fn take(&self, _: &str, _: &[Vec<u8>]) -> Option<SessionTicket> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_client_that_resumes_nothing_keeps_tickets_under_the_servers_name() {
+        let builder = ClientTls::builder().alpn(["h3"]).verify(Verify::Insecure);
+        let it = ZeroRtt::keep(&builder.sessions(Arc::new(Empty)).build().unwrap(), "example.test");
+        assert_eq!(it.store().map(|(_, name)| name), Some("example.test"));
+        let builder = ClientTls::builder().alpn(["h3"]).verify(Verify::Insecure);
+        assert!(ZeroRtt::keep(&builder.build().unwrap(), "example.test").store().is_none());
+    }
+
+    #[test]
+    fn the_protocol_of_early_data_is_known_if_there_was_some() {
+        let (cipher, secret) = secret();
+        let mut it = ZeroRtt { alpn: b"h3".to_vec(), ..ZeroRtt::default() };
+        assert_eq!(it.remembered_protocol(), None);
+        it.offer(cipher, &secret);
+        assert_eq!(it.remembered_protocol(), Some(&b"h3"[..]));
     }
 
     #[test]

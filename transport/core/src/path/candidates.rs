@@ -477,6 +477,20 @@ mod tests {
     }
 
     #[test]
+    fn an_address_with_a_connection_id_is_forgotten_when_its_time_is_over() {
+        let mut candidates = Candidates::default();
+        let mut own = candidate(1, CandidatePurpose::Probing);
+        own.destination = Some(1);
+        own.keep_until(Instant::from_nanos(2_000));
+        own.on_heard(7);
+        candidates.add(own);
+        let liveness = Liveness::default();
+        assert_eq!(candidates.expire(alone(&liveness), Instant::from_nanos(1_999)).len(), 0);
+        let gone = candidates.expire(alone(&liveness), Instant::from_nanos(2_000));
+        assert_eq!(gone.iter().map(|one| one.heard_with).collect::<Vec<_>>(), [7]);
+    }
+
+    #[test]
     fn an_address_is_forgotten_when_its_validation_fails_or_its_time_is_over() {
         let (mut rng, start) = (StdRng::seed_from_u64(1), Instant::from_nanos(1));
         let mut candidates = Candidates::default();

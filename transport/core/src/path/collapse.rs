@@ -137,6 +137,95 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PathId;
+    use crate::congestion::Algorithm;
+    use crate::path::amplification::Amplification;
+    use crate::path::mtu::DatagramSizing;
+    use crate::path::route::{FourTuple, Route};
+    use crate::recovery::rate::AckSample;
+    use crate::recovery::sent_packet::PacketClass;
+    use crate::space::received::AckPolicy;
+
+    const ID: PathId = PathId(1);
+
+    fn milliseconds(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    fn at(count: u64) -> Instant {
+        Instant::ZERO + milliseconds(count)
+    }
+
+    /// A path with an empty round trip of 40 ms.
+    fn path() -> Path {
+        let address = ([192, 0, 2, 1], 443).into();
+        let (tuple, sizing) = (FourTuple { local: address, remote: address }, DatagramSizing::default());
+        let congestion = Algorithm::NewReno.into();
+        let route = Route::new(tuple, congestion, Amplification::Validated, sizing, Instant::ZERO);
+        let mut path = Path::new(ID, route, AckPolicy::default());
+        path.rtts.sample(ID, milliseconds(40), Duration::ZERO, at(0));
+        path
+    }
+
+    /// A packet of 1000 bytes leaves at `ms` behind `before` others.
+    fn leave(path: &mut Path, number: u64, ms: u64, before: usize) -> SentPacket {
+        let mut packet = SentPacket::new(number, at(ms), 1000, PacketClass::AckEliciting);
+        packet.delivery = path.route.rate.on_sent(at(ms), 1000 * before);
+        packet
+    }
+
+    fn arrive(path: &mut Path, ms: u64, packet: &SentPacket, rtt: Option<Duration>) {
+        let arrival = AckSample { now: at(ms), over: ID, rtts: &path.rtts, rtt };
+        path.route.rate.on_acknowledged(arrival, std::slice::from_ref(packet)).expect("it was in flight");
+    }
+
+    /// The rate at which a path has collapsed 220 ms after `count` packets left at once, `ahead` of which arrived after 200 ms.
+    fn collapsed(mut path: Path, count: usize, ahead: usize) -> Option<Bandwidth> {
+        let flight: Vec<_> = (0..ahead + count).map(|n| leave(&mut path, n as u64, 1000, n)).collect();
+        flight[..ahead].iter().for_each(|packet| arrive(&mut path, 1200, packet, None));
+        flight[ahead..].iter().for_each(|packet| path.sent.on_sent(packet.clone()));
+        assert_eq!(path.collapsed_rate(at(1025)), None, "nothing is late yet");
+        path.collapsed_rate(at(1220))
+    }
+
+    #[test]
+    fn a_path_has_collapsed_on_which_several_packets_are_late_and_hardly_anything_arrives() {
+        // A packet a millisecond: 8 Mbit/s.
+        let fast = || {
+            let mut path = path();
+            let packets: Vec<_> = (0..40).map(|n| leave(&mut path, n, n, n as usize)).collect();
+            packets.iter().zip(40..).for_each(|(packet, ms)| arrive(&mut path, ms, packet, None));
+            path
+        };
+        let rate = Bandwidth::of(2000, milliseconds(220));
+        assert_eq!(collapsed(fast(), SEVERAL, 1), Some(rate));
+        assert_eq!(collapsed(fast(), 20, 1), Some(rate));
+        assert_eq!(collapsed(fast(), SEVERAL - 1, 1), None, "acknowledgements may be held back");
+        assert_eq!(collapsed(fast(), SEVERAL, 0), None, "it is silent");
+        assert_eq!(collapsed(path(), SEVERAL, 1), None, "it never carried more");
+    }
+
+    #[test]
+    fn of_a_trickle_the_bursts_tell_what_the_path_carries() {
+        // Two packets at once every 80 ms, 1 ms apart when they arrive.
+        let trickle = |is_limited: bool| {
+            let mut path = path();
+            for n in 0..10 {
+                let pair = [0, 1].map(|place| leave(&mut path, 2 * n + place, 80 * n, place as usize));
+                for (packet, rtt) in pair.iter().zip([41, 42]) {
+                    arrive(&mut path, 80 * n + rtt, packet, Some(milliseconds(rtt)));
+                }
+            }
+            if is_limited {
+                path.route.rate.on_app_limited(100_000);
+            }
+            path
+        };
+        let rate = Bandwidth::of(3000, milliseconds(220));
+        assert_eq!(collapsed(trickle(true), SEVERAL, 2), Some(rate));
+        assert_eq!(collapsed(trickle(false), SEVERAL, 2), None, "it carried hardly more before");
+        assert_eq!(collapsed(trickle(true), TRICKLE / 1000, 2), None, "that is no trickle");
+    }
 
     #[test]
     fn a_collapse_goes_on_while_packets_that_were_copied_are_in_flight() {

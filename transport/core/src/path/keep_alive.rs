@@ -215,6 +215,35 @@ mod tests {
         assert_eq!(hostile.silence(), Some(seconds(25) / 2));
     }
 
+    /// The silence after some that the path bore, and then some that were too long, in seconds.
+    fn after(borne: &[u64], lost: &[u64]) -> Option<Duration> {
+        let mut keep_alive = adaptive();
+        borne.iter().for_each(|silence| keep_alive.on_heard_after(seconds(*silence)));
+        for silence in lost {
+            keep_alive.on_sent_after(seconds(*silence));
+            keep_alive.on_challenge();
+        }
+        keep_alive.silence()
+    }
+
+    #[test]
+    fn what_was_borne_and_what_was_not_bound_the_next_silence() {
+        assert_eq!(after(&[1], &[]), Some(seconds(25)), "that is shorter than any that is tried");
+        assert_eq!(after(&[100, 50], &[]), Some(seconds(150)), "the longest counts");
+        assert_eq!(after(&[100], &[200]), Some(seconds(150)), "the middle");
+        assert_eq!(after(&[100], &[200, 100]), Some(seconds(50)), "it was borne before, and is not now");
+        assert_eq!(after(&[80], &[90]), Some(seconds(80)), "an eighth is near enough");
+        assert_eq!(after(&[80], &[91]), Some(Duration::from_millis(85_500)));
+        let mut least = KeepAlive::new(Some(seconds(24)), Some(seconds(100)));
+        least.on_sent_after(seconds(12));
+        least.on_challenge();
+        assert_eq!(least.silence(), Some(seconds(24)), "half of the first is not tried");
+        least.on_sent_after(seconds(40));
+        least.on_challenge();
+        least.on_heard_after(seconds(40));
+        assert_eq!(least.silence(), Some(seconds(60)), "it was not borne before, and is now");
+    }
+
     #[test]
     fn what_is_known_holds_until_the_path_moves_or_shows_otherwise() {
         let mut keep_alive = adaptive();

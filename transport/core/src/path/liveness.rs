@@ -343,6 +343,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_heard_when_the_path_is_asked_is_heard_since() {
+        let mut liveness = silent();
+        assert_eq!(liveness.asked_at(), at(100));
+        liveness.on_heard(PTO, at(180));
+        assert_eq!(liveness.asked_at(), at(180));
+        liveness.on_pace(at(260));
+        assert!(liveness.is_heard());
+        assert_eq!(liveness.asked_at(), at(260));
+    }
+
+    #[test]
     fn probes_keep_their_pace_while_no_path_answers_and_slow_down_beside_one_that_does() {
         let mut liveness = silent();
         for number in 1..=100 {

@@ -179,6 +179,41 @@ mod tests {
     }
 
     #[test]
+    fn the_widest_gap_is_the_first_of_equals() {
+        // What arrived behind packet 4, and whether the losses are in the gap that counts.
+        let cases: [(&[u64], &[u64], Cause); 4] = [
+            (&[6, 9], &[7, 8], Cause::Interruption),
+            (&[6, 9], &[5], Cause::Congestion),
+            (&[8, 12], &[5, 7], Cause::Interruption),
+            (&[8, 12], &[9, 11], Cause::Congestion),
+        ];
+        for (arrived, gone, cause) in cases {
+            let mut path = after_gap(4, RTT);
+            let left = |number: &u64| (*number, 3000 + 200 * *number);
+            let arrived = packets(&arrived.iter().map(left).collect::<Vec<_>>());
+            path.on_acknowledged(&arrived, Some(4), Some(RTT), Some(Rtt::new(RTT)));
+            let gone: Vec<_> = gone.iter().map(left).collect();
+            assert_eq!(path.on_lost(&lost(&gone)), cause, "{gone:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_just_in_time_is_not_late() {
+        let silence = lost(&[(5, 1001), (8, 1400)]);
+        let longest = Rtt::new(RTT).spread();
+        assert_eq!(after_gap(9, longest).on_lost(&silence), Cause::Interruption);
+        let later = longest + Duration::from_nanos(1);
+        assert_eq!(after_gap(9, later).on_lost(&silence), Cause::Congestion);
+    }
+
+    #[test]
+    fn what_left_within_a_round_trip_of_what_arrived_is_of_the_same_flight() {
+        let flight = |ms| lost(&[(5, ms), (6, ms), (7, ms)]);
+        assert_eq!(after_gap(8, RTT).on_lost(&flight(1050)), Cause::Congestion);
+        assert_eq!(after_gap(8, RTT).on_lost(&flight(1051)), Cause::Interruption);
+    }
+
+    #[test]
     fn losses_on_both_sides_of_an_arrival_are_no_interruption() {
         assert_eq!(after_gap(8, RTT).on_lost(&lost(&[(5, 1001), (9, 1400)])), Cause::Congestion);
         let mut path = after_gap(5, RTT);

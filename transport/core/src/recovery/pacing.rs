@@ -189,6 +189,13 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_whose_burst_takes_more_than_64_bits_is_counted_as_exactly() {
+        let mut pacer = Pacer::new(1200, Instant::ZERO);
+        pacer.set_rate(Some(Bandwidth::from_mbit(16_000_000)), 0, Duration::ZERO, Instant::ZERO);
+        assert_eq!(pacer.available(Instant::ZERO + Duration::from_secs(1)), 4_000_000_000);
+    }
+
+    #[test]
     fn under_a_ceiling_no_rate_is_higher_and_no_burst_longer() {
         let mut pacer = Pacer::new(1200, Instant::ZERO);
         pacer.set_ceiling(Some(Bandwidth::from_mbit(2)));

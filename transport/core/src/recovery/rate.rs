@@ -461,6 +461,66 @@ mod tests {
     }
 
     #[test]
+    fn the_rate_of_late_counts_from_the_latest_mark_or_from_the_oldest_packet_in_flight() {
+        let mut sampler = RateSampler::default();
+        let packets =
+            [(0, 0, 0), (1, 50, 1000)].map(|(n, ms, flight)| packet(&mut sampler, n, at(ms), flight));
+        let first = sampler.recent(&packets[0], at(10));
+        assert_eq!((first.at_most, first.moves), (Bandwidth::of(1000, Duration::from_millis(10)), false));
+        acknowledge(&mut sampler, at(100), &packets[..1]);
+        // It left when the first one arrived, which was not known yet.
+        let at_once = SentPacket { sent_at: at(100), ..packets[1].clone() };
+        let recent = |sampler: &RateSampler, oldest| {
+            let RecentRate { at_most, moves } = sampler.recent(oldest, at(160));
+            (at_most, moves)
+        };
+        let since_mark = (Bandwidth::of(1000, Duration::from_millis(60)), false);
+        assert_eq!(recent(&sampler, &packets[1]), since_mark, "the mark is younger");
+        let since_sent = (Bandwidth::of(2000, Duration::from_millis(60)), true);
+        assert_eq!(recent(&sampler, &at_once), since_sent, "the mark is as old");
+        sampler.hibernate();
+        let unmarked = (Bandwidth::of(2000, Duration::from_millis(110)), true);
+        assert_eq!(recent(&sampler, &packets[1]), unmarked, "the mark is forgotten");
+    }
+
+    /// Packets at once over a path of 2 Mbit/s, whose empty round trip is 5 ms.
+    fn burst(sampler: &mut RateSampler, ms: u64, count: u64, of_handshake: bool) {
+        let packets = (0..count).map(|number| {
+            let mut packet = packet(sampler, number, at(ms), number as usize * 1000);
+            if of_handshake {
+                packet.delivery = sampler.on_handshake_sent(at(ms), number as usize * 1000);
+            }
+            packet
+        });
+        let packets: Vec<_> = packets.collect();
+        let rtts = PathRtts::default();
+        for (packet, place) in packets.iter().zip(1..) {
+            let rtt = Duration::from_millis(5 + 4 * place);
+            let arrival = AckSample { now: at(ms) + rtt, over: PathId::ZERO, rtts: &rtts, rtt: Some(rtt) };
+            sampler.on_acknowledged(arrival, std::slice::from_ref(packet));
+        }
+    }
+
+    #[test]
+    fn bursts_show_the_bottleneck_those_of_the_handshake_first() {
+        let mut sampler = RateSampler::default();
+        let is_right = |rate: Bandwidth| (1_900_000..=2_000_000).contains(&rate.bits_per_second());
+        burst(&mut sampler, 0, 1, true);
+        burst(&mut sampler, 100, 3, true);
+        assert!(sampler.shown_by_handshake().is_some_and(is_right));
+        assert_eq!((sampler.capacity(), sampler.bursts(), sampler.undecided()), (None, 0, None));
+        burst(&mut sampler, 200, 1, false);
+        burst(&mut sampler, 300, 2, false);
+        assert_eq!((sampler.shown_by_handshake(), sampler.bursts()), (None, 1));
+        assert_eq!(sampler.undecided(), Some(1000), "a packet behind the first");
+        burst(&mut sampler, 400, 3, false);
+        assert_eq!((sampler.bursts(), sampler.undecided()), (2, None));
+        assert!(sampler.capacity().is_some_and(is_right));
+        assert_eq!(sampler.refutation(Bandwidth::from_mbit(10)), sampler.capacity());
+        assert_eq!(sampler.refutation(Bandwidth::from_mbit(2)), None);
+    }
+
+    #[test]
     fn extremes_do_not_overflow() {
         // attacks.md C14.
         let mut sampler = RateSampler::default();

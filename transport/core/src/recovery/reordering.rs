@@ -130,6 +130,9 @@ mod tests {
         assert!(thresholds.delay < Duration::from_millis(110), "no more patience than was needed");
         reordering.on_spurious(late(4, 20), USUAL);
         assert_eq!(reordering.thresholds(USUAL), thresholds, "a smaller lateness takes nothing back");
+        let mut punctual = Reordering::default();
+        punctual.on_spurious(late(2, 90), USUAL);
+        assert_eq!(punctual, Reordering::default(), "its patience was enough");
     }
 
     #[test]

@@ -173,6 +173,7 @@ mod tests {
             (rtt.latest(), rtt.smoothed(), rtt.variance(), rtt.min()),
             (ms(100), ms(100), ms(50), Some(ms(100)))
         );
+        assert!(rtt.is_sampled());
     }
 
     //= https://www.rfc-editor.org/rfc/rfc9002#section-5.2
@@ -186,6 +187,15 @@ mod tests {
         rtt.update(ms(100), Duration::ZERO);
         rtt.update(ms(180), Duration::ZERO);
         assert_eq!((rtt.smoothed(), rtt.variance()), (ms(110), Duration::from_micros(57_500)));
+    }
+
+    #[test]
+    fn round_trips_of_seconds_count_in_full() {
+        let mut rtt = Rtt::default();
+        rtt.update(ms(4000), Duration::ZERO);
+        assert_eq!((rtt.spread(), rtt.loss_delay()), (ms(12_000), ms(4500)));
+        rtt.update(ms(2400), Duration::ZERO);
+        assert_eq!((rtt.smoothed(), rtt.variance()), (ms(3800), ms(1900)));
     }
 
     //= https://www.rfc-editor.org/rfc/rfc9002#section-5.3

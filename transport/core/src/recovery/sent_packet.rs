@@ -100,3 +100,19 @@ impl Lost {
         next == later
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_lost_is_counted_of_packets_that_were_in_flight() {
+        let at = |number| Instant::from_nanos(1000 * number);
+        let packet = |(number, class)| SentPacket::new(number, at(number), 100, class);
+        let classes = [(1, PacketClass::AckEliciting), (2, PacketClass::InFlight), (3, PacketClass::AckOnly)];
+        let lost = Lost { packets: classes.map(packet).into(), ..Lost::default() };
+        assert_eq!((lost.bytes(), lost.largest_sent_at()), (200, Some(at(2))));
+        let nothing = Lost::default();
+        assert_eq!((nothing.bytes(), nothing.largest_sent_at()), (0, None));
+    }
+}

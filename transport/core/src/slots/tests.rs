@@ -66,6 +66,17 @@ fn the_largest_group_gives_way_and_in_it_the_largest_member() {
 }
 
 #[test]
+fn no_member_is_displaced_by_one_of_its_group_that_would_then_hold_as_much() {
+    let mut world = World::new(3, Tenure::Lasting);
+    for member in [1, 1, 2] {
+        assert_eq!(world.take((1, member), at(0)), Ok(None));
+    }
+    assert_eq!(world.take((1, 2), at(0)), Err(()));
+    assert_eq!(world.take((1, 3), at(0)), Ok(Some((1, 1))));
+    assert_eq!(world.take((1, 3), at(0)), Err(()), "each has one");
+}
+
+#[test]
 fn nobody_is_displaced_by_whoever_would_then_hold_as_much() {
     let mut world = World::new(4, Tenure::Lasting);
     for group in [1, 1, 2, 2] {

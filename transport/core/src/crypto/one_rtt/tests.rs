@@ -81,6 +81,18 @@ fn both_directions_work_with_every_suite() {
     }
 }
 
+#[test]
+fn a_packet_of_the_next_keys_in_the_current_phase_is_none() {
+    let mut pair = pair(Suite::Aes128Gcm);
+    pair.client.rotate();
+    pair.client.phase = KeyPhase::Zero;
+    for number in [5, 6] {
+        let packet = seal(&mut pair.client, FAST, number);
+        assert_eq!(open(&mut pair.server, &packet), UNDECRYPTABLE);
+        assert_eq!(pair.server.phase(), KeyPhase::Zero);
+    }
+}
+
 //= https://www.rfc-editor.org/rfc/rfc9001#section-6.2
 //= type=test
 //# The endpoint MUST update its send keys to the corresponding key phase in response, as described in Section

@@ -3,6 +3,8 @@
 mod client_certificates;
 mod early_data;
 mod failures;
+mod foreign_contexts;
+mod other_libraries;
 mod panics;
 mod setup;
 mod several;

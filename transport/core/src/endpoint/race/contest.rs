@@ -302,3 +302,17 @@ impl Races {
         shrink(&mut self.hidden);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_failures_of_the_latest_races_that_nobody_won_are_remembered() {
+        let mut races = Races::default();
+        let handles: Vec<_> = (0..20).map(ConnectionHandle).collect();
+        handles.iter().for_each(|handle| races.on_lost(*handle, Vec::new()));
+        let known: Vec<_> = races.lost.iter().rev().map(|(handle, _)| *handle).collect();
+        assert_eq!(known, handles[20 - MOST_LOST..]);
+    }
+}

@@ -120,6 +120,7 @@ fn the_application_sees_where_a_client_is_and_what_it_proved() {
 fn deferring() -> (Network, FourTuple, u64) {
     let mut network = Network::new(transport(), transport());
     network.configure_server(|server| server.admission = Some(Admission::deferred()));
+    network.server.config.epoch = Duration::from_secs(1_000_000);
     let tuple = network.link(RTT / 2);
     network.connect(tuple);
     network.run_for(RTT / 2 + Duration::from_millis(1));
@@ -173,6 +174,22 @@ fn a_deferred_client_is_asked_for_a_proof_once_and_refused_when_the_application_
     network.run_for(RTT);
     let refused = |error: &ConnectionError| matches!(error, ConnectionError::PeerTransport(error) if error.code == ErrorCode::CONNECTION_REFUSED);
     assert!(ended_with(&network, refused), "{:?}", network.client_events);
+}
+
+#[test]
+fn a_proof_that_is_too_old_when_the_application_decides_is_none() {
+    let proven = || {
+        let (mut network, _, number) = deferring();
+        let now = network.now;
+        assert!(network.server.turn_away(number, Decision::Retry, now));
+        network.run_for(RTT + Duration::from_millis(1));
+        let number = network.server.next_deferred().expect("it came back").number;
+        (network, number, now + Duration::from_secs(3_600))
+    };
+    let (mut network, number, late) = proven();
+    assert_eq!(network.server.accept_deferred(number, None, late), Err(Dropped::InvalidToken));
+    let (mut network, number, late) = proven();
+    assert!(network.server.turn_away(number, Decision::Retry, late), "it is asked for another");
 }
 
 #[test]

@@ -206,8 +206,10 @@ fn the_next_attempt_begins_after_the_delay_and_wins_under_the_first_ones_handle(
     course.run_to(CONNECTION_ATTEMPT_DELAY);
     assert_eq!(course.first(1), Some(CONNECTION_ATTEMPT_DELAY));
     assert_eq!(course.network.client.handles().collect::<Vec<_>>(), [handle], "of two attempts one is known");
-    course.run_to(CONNECTION_ATTEMPT_DELAY + DELAYS[1] * 2);
+    let won = CONNECTION_ATTEMPT_DELAY + DELAYS[1] * 2;
+    course.run_to(won);
     assert_eq!(course.place(handle), Some(1));
+    assert_eq!(course.times[0].borrow().last(), Some(&won), "the server is told that the other is over");
     assert_eq!(course.told(handle, &Event::Connected), 1);
     course.run_to(Duration::from_secs(5));
     assert_eq!((course.told(handle, &Event::Connected), course.told(handle, &Event::Confirmed)), (1, 1));

@@ -193,12 +193,75 @@ fn who_has_too_little_to_send_learns_nothing() {
     assert_eq!(told(&mut resume), expected);
 }
 
+/// A controller with a window of 6 kB went beyond it at 102 ms; later, at `millis`, `in_flight` bytes are.
+fn narrow(millis: u64, in_flight: usize) -> Vec<ResumeChange> {
+    let mut resume = confirmed(RTT);
+    resume.grant(u64::MAX, flow(101, 0, 6_000));
+    resume.on_sent(10, SIZE, RTT, flow(102, 7_200, 6_000));
+    assert_eq!(told(&mut resume), [(ResumePhase::Unvalidated, ResumeTrigger::WindowLimited)]);
+    resume.on_sent(11, SIZE, RTT, flow(millis, in_flight, 6_000));
+    told(&mut resume)
+}
+
+#[test]
+fn a_round_trip_later_what_is_in_flight_is_validated_if_it_is_as_much_as_an_initial_window() {
+    assert_eq!(narrow(202, IW), [], "a round trip is not over");
+    assert_eq!(narrow(203, IW - 1), [(ResumePhase::Normal, ResumeTrigger::RateLimited)]);
+    assert_eq!(narrow(203, IW), [(ResumePhase::Validating, ResumeTrigger::RttExceeded)]);
+    assert_eq!(narrow(110, SAVED / 2 - SIZE), [], "there is room for one more");
+    let full = [(ResumePhase::Validating, ResumeTrigger::LastUnvalidatedSent)];
+    assert_eq!(narrow(110, SAVED / 2 - SIZE + 1), full);
+}
+
+#[test]
+fn an_acknowledgement_ends_the_jump_if_it_is_of_it_or_a_round_trip_later() {
+    // Packet 30 is the first beyond the controller's window.
+    let after = |millis, largest| {
+        let mut resume = unvalidated(50_400);
+        told(&mut resume);
+        resume.on_acknowledged(arrived(1_200, largest, 13_200), 52, flow(millis, 49_200, 2 * IW));
+        told(&mut resume)
+    };
+    let first = [(ResumePhase::Validating, ResumeTrigger::FirstUnvalidatedAcknowledged)];
+    assert_eq!((after(150, 29), after(150, 30)), (vec![], first.to_vec()));
+    let late = [(ResumePhase::Validating, ResumeTrigger::RttExceeded)];
+    assert_eq!((after(202, 29), after(203, 29)), (vec![], late.to_vec()));
+}
+
+#[test]
+fn a_controller_that_has_come_as_far_by_itself_is_left_alone() {
+    for (window, told_of) in
+        [(SAVED / 2 - 1, vec![]), (SAVED / 2, vec![(ResumePhase::Normal, ResumeTrigger::WindowReached)])]
+    {
+        let mut resume = confirmed(RTT);
+        resume.on_acknowledged(arrived(1_200, 10, 13_200), 11, flow(110, 0, window));
+        assert_eq!(told(&mut resume), told_of, "{window} bytes");
+    }
+}
+
+#[test]
+fn what_was_granted_is_claimed_from_the_first_packet_on_and_it_is_over_once_all_was_told() {
+    let mut resume = begun();
+    assert_eq!((resume.claims(), resume.pacing_rate(RTT), resume.is_over()), (0, None, false));
+    resume = unvalidated(25_200);
+    assert_eq!((resume.claims(), resume.is_over()), (SAVED / 2, false));
+    let mut resume = retreated(21_000, 201);
+    assert!(!resume.is_over(), "its phases were not told");
+    told(&mut resume);
+    assert!(!resume.is_over(), "nor that the path has changed");
+    assert!(resume.take_refutation() && resume.is_over());
+}
+
 #[test]
 fn nothing_is_resumed_late_nor_where_others_use_it_nor_of_a_small_window() {
     let mut late = confirmed(RTT);
     late.grant(u64::MAX, flow(101, 0, 2 * IW));
     late.on_sent(10, SIZE, RTT, flow(600_001, 30_000, 2 * IW));
     assert_eq!(told(&mut late), [(ResumePhase::Normal, ResumeTrigger::Stale)]);
+    let mut last = confirmed(RTT);
+    last.grant(u64::MAX, flow(101, 0, 2 * IW));
+    last.on_sent(10, SIZE, RTT, flow(600_000, 30_000, 2 * IW));
+    assert_eq!(told(&mut last), [(ResumePhase::Unvalidated, ResumeTrigger::WindowLimited)]);
     let mut beside = confirmed(RTT);
     beside.grant(2 * IW as u64, flow(101, 0, 2 * IW));
     assert_eq!(told(&mut beside), [(ResumePhase::Normal, ResumeTrigger::InUse)]);

@@ -48,9 +48,11 @@ fn lost_hints_are_said_again_under_their_number_unless_they_changed() {
     hints.settle(0, TransmissionState::Queued);
     hints.set_own(rate(2));
     assert_eq!(next(&mut hints), Some((1, rate(2).rate)));
-    // The first copy was late, not lost: that says nothing about the newest.
-    hints.settle(0, TransmissionState::Acknowledged);
-    assert_eq!(next(&mut hints), None);
+    // The first copy was late, or lost: that says nothing about the newest.
+    for fate in [TransmissionState::Acknowledged, TransmissionState::Queued] {
+        hints.settle(0, fate);
+        assert_eq!(next(&mut hints), None);
+    }
     hints.settle(1, TransmissionState::Queued);
     assert_eq!(next(&mut hints), Some((1, rate(2).rate)));
 }

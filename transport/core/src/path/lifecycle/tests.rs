@@ -233,8 +233,11 @@ fn a_lost_answer_is_repeated_even_after_the_path_was_freed() {
     assert_eq!(paths.take_reclaimed(), 0);
     paths.on_lost(ONE);
     assert_eq!(abandons_sent(&mut paths), [(ONE, 0)]);
+    assert!(!paths.may_expire(), "it is freed, and the peer may not know");
     paths.on_acknowledged(ONE);
+    assert!(paths.may_expire(), "its place in the limit comes back");
     assert_eq!((paths.take_reclaimed(), paths.take_reclaimed()), (1, 0));
+    assert!(!paths.may_expire());
 }
 
 #[test]

@@ -313,7 +313,9 @@ fn a_freed_path_is_forgotten_and_its_frames_are_ignored() {
     let (mut ids, mut source) = local(2, 2);
     let frames = sent(&mut ids, &mut source);
     ids.take_new();
+    assert!(!ids.has_changes());
     ids.drop_path(ONE);
+    assert!(ids.has_changes());
     assert_eq!((ids.take_gone(), ids.lookup(&frames[0].id)), (vec![frames[0].id], None));
     assert_eq!(ids.on_retire(ONE, 7, CARRIER), Ok(()));
     ids.on_lost(ONE, 0);

@@ -159,6 +159,10 @@ fn this_endpoint_advises_against_a_path_that_is_silent_and_was_not_heard() {
     assert_eq!(path.advice(), None);
     path.on_own_status(Status::Available);
     assert_eq!(path.advice(), Some(Status::Available), "what the application said holds");
+    path.spare(true);
+    assert_eq!(path.advice(), Some(Status::Backup), "others bring more");
+    path.spare(false);
+    assert_eq!(path.advice(), Some(Status::Available));
 }
 
 #[test]
@@ -227,11 +231,11 @@ fn a_silent_path_is_asked_at_its_pace_and_says_when_it_is_back() {
 fn the_scheduling_state_of_a_path_is_what_the_worst_news_of_it_is() {
     let mut path = path();
     assert_eq!(path.scheduling_state(), PathState::Unvalidated);
-    path.peer_status = Some(Status::Backup);
+    path.on_peer_status(Some(Status::Backup));
     assert_eq!(path.scheduling_state(), PathState::Unvalidated);
     path.route.validation.presume();
     assert_eq!(path.scheduling_state(), PathState::Backup);
-    path.peer_status = Some(Status::Available);
+    path.on_peer_status(Some(Status::Available));
     assert_eq!(path.scheduling_state(), PathState::Available);
     path.own_status = Some(Status::Backup);
     assert_eq!(path.scheduling_state(), PathState::Backup, "what is asked of the peer holds here, too");
@@ -241,6 +245,15 @@ fn the_scheduling_state_of_a_path_is_what_the_worst_news_of_it_is() {
         (path.scheduling_state(), path.scheduling_state_if_heard()),
         (PathState::Silent, PathState::Available)
     );
+}
+
+#[test]
+fn a_path_owes_the_datagrams_that_open_it() {
+    let mut path = path();
+    path.route.validation.presume();
+    assert!(!path.owes_validation(at(1)));
+    path.opening_datagrams = 1;
+    assert!(path.owes_validation(at(1)));
 }
 
 #[test]

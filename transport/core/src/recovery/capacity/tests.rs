@@ -164,6 +164,85 @@ fn a_promise_is_refuted_by_one_burst_that_shows_less_than_half_and_by_three_that
     assert!(!refuted(2_000_000, 8) && !refuted(1_000_000, 8));
 }
 
+#[test]
+fn a_burst_ends_with_a_pause_and_whenever_nothing_is_in_flight() {
+    let mut capacity = Capacity::default();
+    let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+    let shown = |burst: Burst| (burst.number, burst.idle_since, burst.ahead);
+    assert_eq!(shown(capacity.on_sent(at(0), 0, 0)), (1, Some(at(0)), 0));
+    assert_eq!(shown(capacity.on_sent(at(1000), 1200, 1200)), (1, Some(at(0)), 1200), "a short pause");
+    assert_eq!(shown(capacity.on_sent(at(2001), 2400, 2400)), (2, None, 0), "a long pause");
+    assert_eq!(shown(capacity.on_sent(at(2001), 3600, 0)), (3, Some(at(2001)), 0), "all had arrived");
+}
+
+/// A packet of a burst that began while others were in flight: `ahead` bytes of it left before, all at once.
+fn passage(ahead: u64, over: u32, rtt: u64) -> Passage {
+    let burst = Burst { number: 1, ahead, ..Burst::default() };
+    let (over, rtt) = (PathId(over), Duration::from_millis(rtt));
+    Passage { burst, sent_at: Instant::ZERO, bytes: 1000, over, rtt }
+}
+
+#[test]
+fn two_packets_of_a_burst_show_a_rate_if_both_were_acknowledged_over_the_same_path() {
+    let shown = |passages: &[Passage]| {
+        let mut capacity = Capacity::default();
+        passages.iter().for_each(|passage| capacity.on_passage(passage));
+        capacity.estimate()
+    };
+    let queued = [passage(0, 0, 150), passage(10_000, 0, 190)];
+    assert_eq!(shown(&queued), Some(rate(10_000, Duration::from_millis(40))));
+    assert_eq!(shown(&[passage(0, 0, 150), passage(10_000, 1, 190)]), None, "the way back is longer");
+    let other = Passage { burst: Burst { number: 2, ..queued[1].burst }, ..queued[1] };
+    assert_eq!(shown(&[queued[0], other]), None, "another burst");
+}
+
+#[test]
+fn few_return_paths_are_told_apart() {
+    let mut capacity = Capacity::default();
+    (0..10).for_each(|over| capacity.on_passage(&passage(0, over, 50)));
+    assert_eq!(capacity.shown.map(|shown| shown.bases.len()), Some(RETURN_PATHS));
+}
+
+fn stretch(bytes: u32, kbit: u64, is_steady: bool) -> Stretch {
+    Stretch { burst: bytes, bytes, is_steady, rate: Bandwidth::from_bits_per_second(1000 * kbit) }
+}
+
+#[test]
+fn stretches_of_half_the_length_of_the_longest_count() {
+    let stretches = [stretch(10_000, 10, true), stretch(5_000, 20, true), stretch(4_999, 40, true)];
+    assert_eq!(Findings::of(&stretches).rate, Some(Bandwidth::from_bits_per_second(20_000)));
+}
+
+#[test]
+fn a_longer_stretch_shows_the_same_below_a_quarter_more() {
+    for (bytes, kbit, is_same) in [(1500, 124, true), (1500, 125, false), (1499, 100, false)] {
+        let long = stretch(bytes, kbit, false);
+        assert_eq!(long.shows_the_same_as(&stretch(1000, 100, false)), is_same, "{long:?}");
+    }
+}
+
+#[test]
+fn an_undecided_rate_is_that_of_the_growth() {
+    // 4000 bytes in 70 ms, and 8000 in 100.
+    let findings = Findings::of(&[stretch(4000, 457, false), stretch(8000, 640, false)]);
+    let shown = findings.rate.map_or(0, Bandwidth::bits_per_second);
+    assert!((1_050_000..1_075_000).contains(&shown), "{shown} bit/s in the last 30 ms");
+    assert_eq!(findings.undecided, Some(8000));
+}
+
+#[test]
+fn a_promise_that_is_just_kept_is_not_refuted() {
+    let refuted = |bursts, promised| {
+        let mut shown =
+            Shown { stretches: smallvec::smallvec![stretch(1000, 1000, true); bursts], ..Shown::default() };
+        shown.findings = Findings::of(&shown.stretches);
+        let capacity = Capacity { shown: Some(Box::new(shown)), ..Capacity::default() };
+        capacity.refutation(Bandwidth::from_bits_per_second(promised)).is_some()
+    };
+    assert!(!refuted(1, 2_000_000) && refuted(1, 2_000_001), "one shows half");
+    assert!(!refuted(SEVERAL, 1_250_000) && refuted(SEVERAL, 1_250_001), "several show a fifth less");
+}
+
 proptest! {
     #[test]
     fn where_nothing_is_early_no_more_is_shown_than_the_path_carries_or_twice_that_while_undecided(

@@ -48,6 +48,25 @@ fn timers_use_the_slowest_return_path_in_use() {
 }
 
 #[test]
+fn the_fastest_return_path_in_use_is_found_among_several() {
+    let fastest = |samples: &[_]| sampled(samples).fastest().map(Rtt::smoothed);
+    assert_eq!(fastest(&[]), None);
+    assert_eq!(fastest(&[(EMBB, 60)]), Some(ms(60)));
+    assert_eq!(fastest(&[(EMBB, 60), (URLLC, 35)]), Some(ms(35)));
+}
+
+#[test]
+fn a_slow_return_path_is_in_use_for_four_of_its_round_trips() {
+    // A first sample of 2 s may vary by 4 s: 6 s four times over.
+    for (later, timers) in [(24_000, ms(2000)), (24_001, ms(35))] {
+        let mut rtts = PathRtts::default();
+        rtts.sample(EMBB, ms(2000), Duration::ZERO, at(0));
+        rtts.sample(URLLC, ms(35), Duration::ZERO, at(later));
+        assert_eq!(rtts.for_timers().smoothed(), timers, "{later} ms later");
+    }
+}
+
+#[test]
 fn forgotten_and_reset_paths_leave_no_trace() {
     let mut rtts = sampled(&[(EMBB, 60), (URLLC, 35)]);
     rtts.forget(URLLC);

@@ -41,7 +41,7 @@ fn the_right_certificate_is_told_to_the_server() {
     let clients = clients(|params| {
         params.subject_alt_names.push(SanType::Rfc822Name("ann@example.org".try_into().unwrap()));
         params.subject_alt_names.push(SanType::URI("spiffe://example.org/ann".try_into().unwrap()));
-        params.not_after = date_time_ymd(2090, 1, 2);
+        params.not_after = date_time_ymd(2090, 1, 2) + Duration::from_secs(3723);
     });
     let chain = outcome(Some(&clients.holder), &clients).unwrap();
     let holder = CertificateHolder::of(&chain[0]).unwrap();
@@ -49,8 +49,8 @@ fn the_right_certificate_is_told_to_the_server() {
         holder.names,
         ["ann.example", "192.0.2.7", "ann@example.org", "spiffe://example.org/ann", "Ann"]
     );
-    // 2090-01-02, in days since 1970-01-01.
-    assert_eq!(holder.expires, Duration::from_secs(43_831 * 86_400));
+    // 2090-01-02, in days since 1970-01-01, and 01:02:03.
+    assert_eq!(holder.expires, Duration::from_secs(43_831 * 86_400 + 3723));
 }
 
 #[test]

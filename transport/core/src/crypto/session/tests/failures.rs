@@ -100,10 +100,21 @@ fn a_chain_that_leads_nowhere_says_that_the_issuer_is_missing() {
 }
 
 #[test]
+fn an_illegal_parameter_is_told_as_such_unless_bytes_of_a_ticket_are_meant() {
+    let error = alert::failure(Some(47), &ErrorStack::get(), Ok(()));
+    assert_eq!((error.code, error.reason.as_ref()), (ErrorCode::crypto(47), "illegal parameter"));
+}
+
+#[test]
 fn the_systems_roots_do_not_vouch_for_a_private_authority() {
     // Systems without roots are told so when TLS is configured.
     match ClientTls::builder().alpn(["h3"]).build() {
         Ok(client) => {
+            let provided::ClientEngine::BoringSsl(context) = client.engine() else { panic!("no other") };
+            #[expect(deprecated, reason = "nobody else uses the store")]
+            let count = context.cert_store().objects().len();
+            // A folder is read when a certificate is looked for.
+            assert!(count > 0 || std::env::var_os("SSL_CERT_DIR").is_some());
             let (side, error) = failure(&client, &pki().server(), "example.test");
             assert_eq!(side, Role::Client);
             assert!(error.reason.starts_with("certificate verify failed: "), "{}", error.reason);

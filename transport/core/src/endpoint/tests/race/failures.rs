@@ -109,6 +109,18 @@ fn where_all_are_refused_the_application_learns_the_first_ones_reason_at_once() 
 }
 
 #[test]
+fn a_reason_that_came_early_is_told_at_the_limit_if_the_others_are_never_answered() {
+    let mut course = Course::dark(&[1]);
+    course.refuse(&[0]);
+    let handle = course.begin(RaceOptions::default());
+    course.run_to(PATIENCE - milliseconds(1));
+    assert_eq!(course.network.client_events, [], "the connection that was refused is long gone");
+    course.run_to(PATIENCE * 2);
+    assert!(matches!(course.ends(handle)[..], [ConnectionError::PeerTransport(_)]));
+    course.assert_gone(handle);
+}
+
+#[test]
 fn closing_the_connection_ends_all_attempts() {
     for time in [milliseconds(5), milliseconds(255)] {
         let mut course = Course::dark(&[0]);
@@ -161,6 +173,25 @@ fn an_attempt_that_was_never_answered_is_begun_anew_after_three_seconds() {
 }
 
 #[test]
+fn an_attempt_with_a_long_round_trip_is_begun_anew_after_three_of_them() {
+    // Of a round trip of a second the first answer of the server arrives, and nothing else.
+    let mut course = Course::new();
+    course.candidates.truncate(1);
+    course.network.links[0].delay = milliseconds(500);
+    let answers = Cell::new(0);
+    course.lose(0, move |time, _| {
+        let is_answer = time >= milliseconds(500);
+        answers.update(|count| count + u32::from(is_answer));
+        is_answer && answers.get() > 1
+    });
+    course.begin(RaceOptions::default());
+    course.run_to(milliseconds(3_990));
+    assert_eq!(course.network.client.connections.len(), 1);
+    course.run_to(milliseconds(5_500));
+    assert_eq!(course.network.client.connections.len(), 2);
+}
+
+#[test]
 fn the_first_attempt_may_answer_after_another_was_begun_in_its_place() {
     let mut course = Course::new();
     course.candidates.truncate(1);
@@ -173,6 +204,18 @@ fn the_first_attempt_may_answer_after_another_was_begun_in_its_place() {
     let handle = course.begin(RaceOptions::default());
     course.run_to(milliseconds(4_000));
     assert_eq!(course.network.client.connections.len(), 2, "the first and one in its place");
+    for at in 4_001..9_900 {
+        course.run_to(milliseconds(at));
+        if course.told(handle, &Event::Connected) == 1 {
+            break;
+        }
+    }
+    let open = course.network.client.connections.values().filter(|one| one.lifecycle().is_open()).count();
+    assert_eq!(
+        (open, course.told(handle, &Event::Confirmed)),
+        (1, 0),
+        "the other ends before the server confirms"
+    );
     course.run_to(milliseconds(9_900));
     assert_eq!((course.place(handle), course.told(handle, &Event::Connected)), (Some(0), 1));
     assert_eq!(course.told(handle, &Event::Confirmed), 1);

@@ -96,3 +96,27 @@ fn a_lead_whose_server_still_speaks_stays_though_another_attempt_is_complete() {
     course.assert_settled(handle);
     course.assert_works(handle);
 }
+
+#[test]
+fn a_lead_from_which_data_came_is_given_up_after_three_round_trips_without_a_word() {
+    let mut course = Course::new();
+    course.network.links[0].delay = milliseconds(500);
+    // The server completes the handshake at 1.5 s. Of what it says then one datagram with data arrives.
+    let data = Cell::new(0);
+    course.lose(0, move |time, _| {
+        let is_late = time >= milliseconds(1_510);
+        data.update(|count| count + u32::from(is_late));
+        time >= milliseconds(1_500) && data.get() != 1
+    });
+    let handle = course.begin(replay(Replay::Refused).with_delay(Duration::from_secs(3)));
+    course.run_to(milliseconds(1_510));
+    let server = course.network.server();
+    let id = server.open(Direction::Unidirectional).expect("the client permits a stream");
+    assert_eq!(server.write(id, b"early"), Ok(5));
+    course.run_to(milliseconds(4_900));
+    assert!(course.first(1).is_some_and(|first| first < milliseconds(4_500)), "another attempt is complete");
+    let closed = Event::Closed(ConnectionError::HandshakeTimeout);
+    assert_eq!((course.told(handle, &Event::Connected), course.told(handle, &closed)), (1, 0));
+    course.run_to(milliseconds(8_000));
+    assert_eq!(course.told(handle, &closed), 1, "the application learns it long before the idle timeout");
+}
