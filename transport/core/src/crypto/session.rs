@@ -22,7 +22,7 @@ pub use certificate::CertificateHolder;
 pub use client::{ClientTls, ClientTlsBuilder, NameCheck, Verify};
 pub use early_data::{EarlyData, EarlyDataState};
 pub use foreign::keep_session;
-pub(crate) use post_handshake::{POST_HANDSHAKE_LIMIT, PostHandshake, Stage};
+pub(crate) use post_handshake::{PostHandshake, Stage};
 pub use provided::{Session, TlsSession};
 pub use server::{Identity, ServerCredential, ServerTls, ServerTlsBuilder};
 pub use server_names::ServerNames;
@@ -32,7 +32,7 @@ pub use verifier::{CertificateVerdict, Presented, Verifier};
 
 use crate::Role;
 use crate::crypto::keys::{Secret, Suite};
-use crate::error::{ErrorCode, TransportError};
+use crate::error::TransportError;
 use crate::wire::level::Level;
 use crate::wire::version::Version;
 use boring::error::ErrorStack;

@@ -5,7 +5,7 @@ use crate::Role;
 use crate::error::{ErrorCode, TransportError};
 
 /// CRYPTO bytes that the peer may send after the handshake, over the whole connection: some hundred session tickets.
-pub(crate) const POST_HANDSHAKE_LIMIT: usize = 128 * 1024;
+pub(super) const POST_HANDSHAKE_LIMIT: usize = 128 * 1024;
 /// NewSessionTicket (RFC 8446 §4).
 const NEW_SESSION_TICKET: u8 = 4;
 /// CertificateRequest (RFC 8446 §4).

@@ -10,7 +10,9 @@ mod setup;
 mod several;
 mod verifying;
 
+use super::post_handshake::POST_HANDSHAKE_LIMIT;
 use super::*;
+use crate::error::ErrorCode;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
