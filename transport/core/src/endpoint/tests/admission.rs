@@ -188,6 +188,9 @@ fn a_proof_that_is_too_old_when_the_application_decides_is_none() {
     };
     let (mut network, number, late) = proven();
     assert_eq!(network.server.accept_deferred(number, None, late), Err(Dropped::InvalidToken));
+    let (mut network, number, _) = proven();
+    let now = network.now;
+    assert!(network.server.accept_deferred(number, None, now).is_ok(), "it is in time");
     let (mut network, number, late) = proven();
     assert!(network.server.turn_away(number, Decision::Retry, late), "it is asked for another");
 }

@@ -49,7 +49,7 @@ fn lost_hints_are_said_again_under_their_number_unless_they_changed() {
     hints.set_own(rate(2));
     assert_eq!(next(&mut hints), Some((1, rate(2).rate)));
     // The first copy was late, or lost: that says nothing about the newest.
-    for fate in [TransmissionState::Acknowledged, TransmissionState::Queued] {
+    for fate in [TransmissionState::Queued, TransmissionState::Acknowledged] {
         hints.settle(0, fate);
         assert_eq!(next(&mut hints), None);
     }

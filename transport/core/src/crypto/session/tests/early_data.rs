@@ -55,6 +55,8 @@ fn both_sides_have_the_key_for_early_data_and_the_server_can_answer_at_once() {
     carry(&mut server, &hello.data, 4096).unwrap();
     let answer = take(&mut server);
     assert!(answer.secrets.contains(&(true, Level::ZeroRtt, sent[0].2.clone())));
+    let opens_next = |(reads, level, _): &Given| *reads && *level == Level::Handshake;
+    assert!(answer.secrets.iter().any(opens_next), "the end of the client's handshake comes next");
     // RFC 9001 §5.7: the server may send 1-RTT packets, and opens none before the handshake is complete.
     let one_rtt: Vec<_> = answer.secrets.iter().filter(|(_, level, _)| *level == Level::OneRtt).collect();
     assert!(one_rtt.len() == 1 && !one_rtt[0].0);
