@@ -1,4 +1,4 @@
-//! What is left of a connection that is over: data that nobody read, and knowledge of its path.
+//! Remains of a connection that is over: data that nobody read, and knowledge of its path.
 
 use super::network::{Network, transport};
 use crate::connection::Event;
