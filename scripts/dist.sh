@@ -57,6 +57,8 @@ check_size() {
 
 say "building (ten minutes the first time)"
 cargo build --profile dist --quiet -p hvq-cli
+# Cargo forgets the profile's `strip` for a package that has settings of its own, as this one has.
+strip "$target/dist/hvq"
 check_size
 rm -rf dist/*.deb dist/*.rpm dist/*.tar.gz dist/*-oci.tar dist/*.crate dist/SHA256SUMS
 mkdir -p dist
