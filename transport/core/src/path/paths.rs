@@ -249,8 +249,15 @@ impl Paths {
         known.unwrap_or_else(|| self.get(id).map_or(Duration::ZERO, |path| path.rtt().smoothed() / 2))
     }
 
-    /// Derives the one-way delays anew, after a round trip was measured.
-    pub fn refresh_delays(&mut self) {
+    /// Derives the one-way delays anew if samples of late change them.
+    pub fn follow_samples(&mut self) {
+        if self.open.iter_mut().fold(false, |news, path| path.rtts.take_news() | news) {
+            self.refresh_delays();
+        }
+    }
+
+    /// Derives the one-way delays anew.
+    fn refresh_delays(&mut self) {
         if let ([path], [known]) = (self.open.as_slice(), self.delays.as_mut_slice()) {
             *known = (path.id, one_way_alone(path.id, &path.rtts));
             return;
@@ -318,7 +325,7 @@ impl Paths {
     /// Returns the time at which `path` counts as silent though its probe timeout does not fire; only if another path
     /// could take over, for it answers or was heard.
     pub fn overdue_at(&self, path: &Path, max_ack_delay: Duration) -> Option<Instant> {
-        if path.liveness.is_silent() {
+        if path.liveness.is_silent() || path.rtts.is_sampled() && !path.sent.has_ack_eliciting_in_flight() {
             return None;
         }
         let takes_over =

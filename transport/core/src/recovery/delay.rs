@@ -22,6 +22,12 @@ const EPOCH: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, Default)]
 pub struct PathRtts {
     pairs: SmallVec<[Pair; 1]>,
+    /// The pair with the largest smoothed + 4 variance of those in use lately, by index.
+    widest: u8,
+    /// The pair with the smallest smoothed round-trip time of those in use lately, by index.
+    fastest: u8,
+    /// True if a smallest round trip changed, of which one-way delays are derived.
+    is_news: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -40,7 +46,15 @@ impl PathRtts {
         pair.rtt.update(rtt, ack_delay);
         pair.sampled_at = pair.sampled_at.max(now);
         let min = pair.rtt.min().unwrap_or(rtt);
+        let before = pair.recent.get();
         pair.recent.offer(adjust(rtt, ack_delay, min), now);
+        self.is_news |= pair.recent.get() != before;
+        self.rank();
+    }
+
+    /// Returns true, once, if one-way delays may have changed by samples.
+    pub fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.is_news)
     }
 
     /// Returns true if there was a sample over any return path.
@@ -52,10 +66,7 @@ impl PathRtts {
     /// acknowledgements may move between a fast and a slow return path. Without samples the initial values.
     #[inline]
     pub fn for_timers(&self) -> Rtt {
-        if let [only] = self.pairs.as_slice() {
-            return only.rtt;
-        }
-        self.lately().max_by_key(|pair| pair.rtt.spread()).map_or_else(Rtt::default, |pair| pair.rtt)
+        self.pairs.get(usize::from(self.widest)).map_or_else(Rtt::default, |pair| pair.rtt)
     }
 
     /// The delay of the time threshold that is safe for every pair in use lately (RFC 9002 §6.1.2).
@@ -64,7 +75,10 @@ impl PathRtts {
         if let [only] = self.pairs.as_slice() {
             return only.rtt.loss_delay();
         }
-        self.lately().map(|pair| pair.rtt.loss_delay()).max().unwrap_or_else(|| Rtt::default().loss_delay())
+        self.lately()
+            .map(|(_, pair)| pair.rtt.loss_delay())
+            .max()
+            .unwrap_or_else(|| Rtt::default().loss_delay())
     }
 
     /// The estimate of the pair with return path `over`.
@@ -80,22 +94,12 @@ impl PathRtts {
     /// The estimate of the return path in use lately that answers fastest, if there was a sample.
     #[inline]
     pub fn fastest(&self) -> Option<&Rtt> {
-        match self.pairs.as_slice() {
-            [only] => Some(&only.rtt),
-            _ => self.fastest_of_several(),
-        }
-    }
-
-    fn fastest_of_several(&self) -> Option<&Rtt> {
-        self.lately().min_by_key(|pair| pair.rtt.smoothed()).map(|pair| &pair.rtt)
+        self.pairs.get(usize::from(self.fastest)).map(|pair| &pair.rtt)
     }
 
     /// The return path in use lately with the smallest smoothed round-trip time, and its estimate.
     pub fn best(&self) -> Option<(PathId, Rtt)> {
-        if let [only] = self.pairs.as_slice() {
-            return Some((only.over, only.rtt));
-        }
-        self.lately().min_by_key(|pair| pair.rtt.smoothed()).map(|pair| (pair.over, pair.rtt))
+        self.pairs.get(usize::from(self.fastest)).map(|pair| (pair.over, pair.rtt))
     }
 
     /// The largest of the smallest round-trip times over the return paths in use lately: what an empty path may take.
@@ -104,17 +108,30 @@ impl PathRtts {
         if let [only] = self.pairs.as_slice() {
             return only.rtt.min();
         }
-        self.lately().filter_map(|pair| pair.rtt.min()).max()
+        self.lately().filter_map(|(_, pair)| pair.rtt.min()).max()
     }
 
     /// The return path `over` is gone.
     pub fn forget(&mut self, over: PathId) {
         self.pairs.retain(|pair| pair.over != over);
+        self.rank();
     }
 
     /// The path migrated: nothing that was measured holds (RFC 9000 §9.4).
     pub fn reset(&mut self) {
         self.pairs.clear();
+    }
+
+    /// Finds out which pairs in use lately have the largest and the smallest estimate, after one has changed.
+    fn rank(&mut self) {
+        (self.widest, self.fastest) = match self.pairs.as_slice() {
+            [] | [_] => (0, 0),
+            _ => {
+                let widest = self.lately().max_by_key(|(_, pair)| pair.rtt.spread());
+                let fastest = self.lately().min_by_key(|(_, pair)| pair.rtt.smoothed());
+                (widest.map_or(0, |(index, _)| index), fastest.map_or(0, |(index, _)| index))
+            }
+        };
     }
 
     fn pair_mut(&mut self, over: PathId, now: Instant) -> &mut Pair {
@@ -131,12 +148,12 @@ impl PathRtts {
         &mut self.pairs[index]
     }
 
-    /// Pairs whose last sample is not much older than the newest of all.
-    fn lately(&self) -> impl Iterator<Item = &Pair> {
+    /// Pairs whose last sample is not much older than the newest of all, with their indices.
+    fn lately(&self) -> impl Iterator<Item = (u8, &Pair)> {
         let newest = self.pairs.iter().map(|pair| pair.sampled_at).max().unwrap_or(Instant::ZERO);
-        self.pairs
-            .iter()
-            .filter(move |pair| newest.since(pair.sampled_at) <= LATELY.max(pair.rtt.spread() * 4))
+        (0..)
+            .zip(&self.pairs)
+            .filter(move |(_, pair)| newest.since(pair.sampled_at) <= LATELY.max(pair.rtt.spread() * 4))
     }
 
     fn recent_min(&self, over: PathId) -> Option<Duration> {

@@ -71,7 +71,7 @@ impl LossRecovery<'_> {
             path.on_ack(&acknowledged, Return { over, delay }, Limited::ByRounds, now);
         }
         settle_sizes(path, &acknowledged, now);
-        self.owners.paths.refresh_delays();
+        self.owners.paths.follow_samples();
         if answered {
             self.owners.on_answering(of, now);
             self.events.push(Event::Path(PathEvent::Answering(of)));

@@ -171,7 +171,7 @@ fn delays_are_half_of_the_fastest_round_trip_and_what_others_take_beyond_it() {
         let path = paths.get_mut(id).expect("it is open");
         path.rtts.sample(PathId::ZERO, Duration::from_millis(rtt), Duration::ZERO, Instant::ZERO);
     }
-    paths.refresh_delays();
+    paths.follow_samples();
     let delays = [PathId::ZERO, ONE].map(|id| paths.delay(id));
     assert_eq!(delays, [10, 30].map(Duration::from_millis));
 }

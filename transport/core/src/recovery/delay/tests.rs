@@ -56,6 +56,22 @@ fn the_fastest_return_path_in_use_is_found_among_several() {
 }
 
 #[test]
+fn one_way_delays_are_news_as_long_as_a_smallest_round_trip_changes() {
+    let mut rtts = PathRtts::default();
+    let mut sample = |over, rtt, at| {
+        rtts.sample(over, ms(rtt), Duration::ZERO, at);
+        (rtts.take_news(), rtts.take_news())
+    };
+    assert_eq!(sample(EMBB, 60, at(1)), (true, false), "the first");
+    assert_eq!(sample(EMBB, 70, at(2)), (false, false), "a longer one");
+    assert_eq!(sample(EMBB, 50, at(3)), (true, false), "a shorter one");
+    assert_eq!(sample(URLLC, 90, at(4)), (true, false), "the first over another path");
+    // Epochs of two seconds: the one before last is forgotten.
+    assert_eq!(sample(EMBB, 70, at(2_500)), (false, false));
+    assert_eq!(sample(EMBB, 70, at(5_000)), (true, false), "50 ms are long past");
+}
+
+#[test]
 fn a_slow_return_path_is_in_use_for_four_of_its_round_trips() {
     // A first sample of 2 s may vary by 4 s: 6 s four times over.
     for (later, timers) in [(24_000, ms(2000)), (24_001, ms(35))] {
