@@ -21,6 +21,9 @@ const QUEUE: Duration = Duration::from_millis(6);
 /// Datagrams that may be in flight beside: a peer acknowledges every second one (RFC 9000 §13.2.2).
 const UNACKNOWLEDGED: usize = 2;
 
+/// Datagrams that may be in flight on every path, whatever is known of it.
+const ALWAYS: usize = if UNACKNOWLEDGED < DATAGRAMS as usize { UNACKNOWLEDGED } else { DATAGRAMS as usize };
+
 /// The round trips for which the window of a path of unknown rate is taken to double. With more, a geostationary link would bind
 /// a quick one beside it from its first packet on until that is acknowledged; with fewer a radio's first window would look narrow.
 const DOUBLINGS: u32 = 3;
@@ -50,6 +53,12 @@ impl QueueBound {
             Self::On => bound(views, shown),
             Self::Off => {}
         }
+    }
+
+    /// Returns true if a datagram of `size` bytes may be added to `in_flight` on any path, however quick and narrow it is beside
+    /// others.
+    pub(super) fn leaves_room(in_flight: usize, size: usize) -> bool {
+        in_flight.saturating_add(size) <= size.saturating_mul(ALWAYS)
     }
 }
 
@@ -259,6 +268,20 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn with_a_datagram_in_flight_another_may_leave_on_every_path(
+            paths in proptest::collection::vec((proptest::option::of(1u64..200), 1u64..300), 2..5),
+            in_flight in 0usize..4000,
+            measured: bool,
+        ) {
+            let views = (0..).zip(&paths).map(|(id, &(mbit, delay))| path(id, mbit, delay));
+            let views: Vec<_> = views.map(|view| PathView { in_flight, ..view }).collect();
+            let size = views[0].datagram_size;
+            let every = allowances(views, measured).iter().all(|&bytes| bytes >= size);
+            prop_assert!(every || !QueueBound::leaves_room(in_flight, size));
+            prop_assert_eq!(QueueBound::leaves_room(in_flight, size), in_flight <= size);
+        }
+
         #[test]
         fn the_order_and_the_names_of_paths_change_nothing(
             paths in proptest::collection::vec((proptest::option::of(1u64..200), 1u64..300), 1..5),

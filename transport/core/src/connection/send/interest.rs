@@ -4,7 +4,9 @@
 //! read. Each owner says what it wants; nothing is kept here that could contradict them. With debug assertions every pass that
 //! is left out is made nevertheless, and has to come to nothing.
 
+use crate::connection::queue_bound::QueueBound;
 use crate::connection::send::Sender;
+use crate::path::path::Path;
 use crate::time::Instant;
 
 impl Sender<'_> {
@@ -24,21 +26,28 @@ impl Sender<'_> {
 
     /// Takes note that nothing is to be sent at `now` though there is room, as a pass does that finds nothing.
     pub(in crate::connection) fn note_no_interest(&mut self, now: Instant) {
-        let ids = self.paths.ids();
-        let [id] = *ids else {
+        let is_alone = self.paths.open().nth(1).is_none();
+        if !self.paths.open().all(|path| self.has_all_its_room(path, is_alone, now)) {
             let views = self.views(now);
             return self.note_room(&views, now);
-        };
-        // What others leave to it concerns no path that is alone.
-        if self.paths.remote_ids.current(id).is_none() {
-            return;
         }
-        let path = self.paths.get_mut(id).expect("it is the path that is open");
-        let room = path.route.room(path.sent.in_flight(), now);
-        path.route.on_pass(room, path.sent.next_unused());
-        if room >= path.route.datagram_size {
-            path.route.rate.on_app_limited(path.sent.in_flight());
+        for path in self.paths.open_mut() {
+            let room = path.route.room(path.sent.in_flight(), now);
+            path.route.on_pass(room, path.sent.next_unused());
+            if room >= path.route.datagram_size {
+                path.route.rate.on_app_limited(path.sent.in_flight());
+            }
         }
+    }
+
+    /// Returns true if another datagram may leave on `path` as soon as its controller has room, so that nothing has to be asked of
+    /// other paths: a path that is alone is not bound by them, nor is one with hardly anything in flight.
+    fn has_all_its_room(&self, path: &Path, is_alone: bool, now: Instant) -> bool {
+        let validation = &path.route.validation;
+        let is_proven = validation.is_validated() && !validation.is_put_off(now);
+        let is_unbound =
+            || is_proven && QueueBound::leaves_room(path.sent.in_flight(), path.route.datagram_size);
+        self.paths.remote_ids.current(path.id).is_some() && (is_alone || is_unbound())
     }
 
     /// Returns true if a path may want a probe of the datagram size, or has to take note that the search has ended.
