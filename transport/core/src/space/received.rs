@@ -12,6 +12,9 @@ use std::time::Duration;
 /// Ranges kept for acknowledgements; older ones are not acknowledged again (RFC 9000 §13.2.3).
 const MOST_REPORTED: usize = 64;
 
+/// Ranges from which on it is worth a packet that asks the peer whether it has seen them.
+const MANY: usize = 32;
+
 /// Ranges kept to recognise duplicates; numbers below the oldest count as duplicates (RFC 9000 §12.3).
 const MOST_SEEN: usize = 256;
 
@@ -222,6 +225,11 @@ impl Received {
         // RFC 9000 §18.2: exponents above 20 are invalid.
         let delay = (delay >> ack_delay_exponent.min(20)).min((1 << 62) - 1);
         Ack::from_ranges(form, &self.report, delay, self.ecn.report(), room).map(Frame::Ack)
+    }
+
+    /// Returns true if an acknowledgement has many ranges, most of which the peer has seen.
+    pub fn has_many_ranges(&self) -> bool {
+        self.report.len() > MANY
     }
 
     /// The peer has an acknowledgement of `largest`: packets up to it need no report any more (RFC 9000 §13.2.4).

@@ -3,6 +3,7 @@
 use crate::PathId;
 use crate::connection::send::Sender;
 use crate::connection::send::frame_scheduler::Choice;
+use crate::connection::send::packet_builder::Elicits;
 use crate::connection::send::transmission_round::TransmissionRound;
 use crate::path::path::Path;
 use crate::recovery_token::RecoveryToken;
@@ -102,6 +103,21 @@ impl Sender<'_> {
         let Some((frame, token)) = self.build_acknowledgement(of, room, round.now) else { return };
         self.put(round, index, &frame, Some(token));
         self.probe_return_path(round, index, of);
+        self.shorten_report(round, index, of);
+    }
+
+    /// Asks for an acknowledgement of the one that was just written to path `index` if it has many ranges: the peer that has seen
+    /// them need not be told again (RFC 9000 §13.2.4). Acknowledgements that travel alone are never acknowledged, and would
+    /// repeat old ranges for ever. There is one such question in a round trip at most.
+    fn shorten_report(&mut self, round: &mut TransmissionRound, index: usize, of: PathId) {
+        let Some(builder) = round.builders.get(index) else { return };
+        let asks = builder.open.as_ref().is_some_and(|open| open.elicits == Elicits::Acknowledgement);
+        let is_asked =
+            self.paths.get(builder.path).is_none_or(|path| path.sent.has_ack_eliciting_in_flight());
+        let is_long = self.paths.all().any(|path| path.id == of && path.received.has_many_ranges());
+        if is_long && !asks && !is_asked {
+            self.put(round, index, &Frame::Ping, None);
+        }
     }
 
     /// Acknowledgements are never acknowledged themselves: a path that carries those of other paths and nothing else
