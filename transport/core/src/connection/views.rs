@@ -12,7 +12,7 @@ use std::time::Duration;
 
 impl Sender<'_> {
     /// Every open path that may carry 1-RTT packets, as a policy may know it.
-    pub(in crate::connection) fn views(&self, now: Instant) -> SmallVec<[PathView; 4]> {
+    pub(in crate::connection) fn views(&self, now: Instant) -> SmallVec<[PathView; 2]> {
         let paths = &self.paths;
         let mut views = SmallVec::new();
         for path in paths.open() {
@@ -100,7 +100,7 @@ impl Sender<'_> {
     }
 
     /// Path 0, for data before the handshake is complete.
-    pub(in crate::connection) fn zero_rtt_views(&self, now: Instant) -> SmallVec<[PathView; 4]> {
+    pub(in crate::connection) fn zero_rtt_views(&self, now: Instant) -> SmallVec<[PathView; 2]> {
         let first = self.paths.get(crate::PathId::ZERO);
         first.map(|path| self.view(path, now)).into_iter().collect()
     }

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod admission;
+mod bare_acknowledgements;
 mod basics;
 mod batches;
 mod crowds;

@@ -45,7 +45,8 @@ impl Sender<'_> {
         }
     }
 
-    /// Adds acknowledgements that are not due yet to packets that leave anyway, where the policy agrees.
+    /// Adds acknowledgements that are not due yet to packets that leave anyway, on the path that the policy names or a link of the same
+    /// kind.
     pub(in crate::connection) fn bundle_acknowledgements(&mut self, round: &mut TransmissionRound) {
         if round.builders.iter().all(|builder| builder.open.is_none()) {
             return;
@@ -53,11 +54,7 @@ impl Sender<'_> {
         for of in self.acknowledgeable(|received| received.pending()) {
             let item = self.item(Content::Acknowledgement { of }, TYPICAL, round.now);
             let Choice::On(index, _) = self.ask(&item, round) else { continue };
-            let fits = round
-                .builders
-                .get(index)
-                .is_some_and(|builder| builder.open.is_some() && builder.room() >= TYPICAL);
-            if fits {
+            if let Some(index) = round.leaving_like(index, TYPICAL) {
                 self.write_acknowledgement(round, index, of);
             }
         }

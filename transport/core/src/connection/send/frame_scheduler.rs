@@ -414,7 +414,7 @@ fn fitting(
     wide: PathSet,
     round: &TransmissionRound,
     wait: impl Fn(usize, &PathView) -> Duration,
-) -> Option<SmallVec<[PathView; 4]>> {
+) -> Option<SmallVec<[PathView; 2]>> {
     let is_short = |index: usize, view: &PathView| view.can_send() && !able.contains(index);
     if wide.len() == round.views.len()
         && !round.views.iter().enumerate().any(|(index, view)| is_short(index, view))

@@ -3,8 +3,9 @@
 use crate::PathId;
 use crate::connection::send::packet_builder::PacketBuilder;
 use crate::time::Instant;
-use hvq_scheduler::{Content, Item, PathSet, PathState, PathView, proven, usable};
+use hvq_scheduler::{Bandwidth, Content, Item, PathSet, PathState, PathView, proven, usable};
 use smallvec::SmallVec;
+use std::time::Duration;
 
 /// Packets that one round seals at most, so that input is read between rounds.
 const PACKET_BUDGET: usize = 40;
@@ -19,13 +20,13 @@ pub struct TransmissionRound {
     /// Now.
     pub now: Instant,
     /// Paths that may send, as the scheduler sees them.
-    pub views: SmallVec<[PathView; 4]>,
+    pub views: SmallVec<[PathView; 2]>,
     /// The paths that a policy may name: the silent ones only if no other is there.
     pub usable: PathSet,
     /// Bytes of the largest frame that a packet of any of them holds.
     pub largest_frame: usize,
     /// The packet builders, one for each.
-    pub builders: SmallVec<[PacketBuilder; 4]>,
+    pub builders: SmallVec<[PacketBuilder; 2]>,
     /// Packets sealed.
     pub sealed: usize,
     /// Bytes of them.
@@ -36,7 +37,7 @@ pub struct TransmissionRound {
 
 impl TransmissionRound {
     /// A round at `now` over `views`.
-    pub fn new(views: SmallVec<[PathView; 4]>, now: Instant) -> Self {
+    pub fn new(views: SmallVec<[PathView; 2]>, now: Instant) -> Self {
         let mut builders = SmallVec::new();
         // One after the other: faster than to collect them, and nearly always there is one.
         views.iter().for_each(|view| builders.push(PacketBuilder::new(view.id, view.datagram_size)));
@@ -74,6 +75,24 @@ impl TransmissionRound {
         let proven = proven(&self.views, self.usable);
         let own = self.index(of).filter(|index| proven.contains(*index));
         own.or_else(|| proven.iter().min_by_key(|index| self.views.get(*index).map(|view| view.rtt.smoothed)))
+    }
+
+    /// The path of an open packet with room for `bytes` that takes along what a policy placed on path `index`: that path itself, or
+    /// a proven one of the same kind. The scarcer of two paths never stands in for the other.
+    pub fn leaving_like(&self, index: usize, bytes: usize) -> Option<usize> {
+        let leaves = |index: &usize| {
+            let builder = self.builders.get(*index);
+            builder.is_some_and(|builder| builder.open.is_some() && builder.room() >= bytes)
+        };
+        let chosen = self.views.get(index)?;
+        let is_like = |other: &usize| self.views.get(*other).is_some_and(|other| stands_in(other, chosen));
+        Some(index).filter(leaves).or_else(|| {
+            proven(&self.views, self.usable)
+                .iter()
+                .filter(|other| *other != index)
+                .filter(is_like)
+                .find(leaves)
+        })
     }
 
     /// Returns true if the round may go on.
@@ -137,6 +156,28 @@ impl TransmissionRound {
     }
 }
 
+/// Returns true if what would go on `chosen` may as well ride on `other`: links of one kind, whose smallest round trips and rates are
+/// within a quarter of each other, and at no price, with no more loss and no later by more than a quarter now.
+fn stands_in(other: &PathView, chosen: &PathView) -> bool {
+    let arrival = |path: &PathView| {
+        let queue = path.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(path.backlog));
+        path.delay.saturating_add(queue)
+    };
+    let is_within = |one: Duration, than: Duration| !one.is_zero() && one <= than.saturating_add(than / 4);
+    let (own, its) = (other.rtt.minimum, chosen.rtt.minimum);
+    let rates = (other.rate.map(Bandwidth::bits_per_second), chosen.rate.map(Bandwidth::bits_per_second));
+    let is_as_wide = match rates {
+        (Some(other), Some(chosen)) => other >= chosen - chosen / 4,
+        (other, chosen) => other.is_none() && chosen.is_none(),
+    };
+    is_as_wide
+        && is_within(own, its)
+        && is_within(its, own)
+        && is_within(arrival(other), arrival(chosen))
+        && other.hints.price_per_byte <= chosen.hints.price_per_byte
+        && other.loss <= chosen.loss
+}
+
 /// Returns the state of the paths that are to be used first, of `states`.
 pub fn foremost(states: impl Iterator<Item = PathState>) -> Option<PathState> {
     states.min_by_key(|state| match state {
@@ -145,4 +186,49 @@ pub fn foremost(states: impl Iterator<Item = PathState>) -> Option<PathState> {
         PathState::Unvalidated => 2,
         PathState::Silent => 3,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hvq_scheduler::{PerMille, Rtt};
+
+    fn path(mbit: Option<u64>, round_trip: u64) -> PathView {
+        let round_trip = Duration::from_millis(round_trip);
+        let rtt = Rtt { minimum: round_trip, ..Rtt::ZERO };
+        let (rate, delay) = (mbit.map(Bandwidth::from_mbit), round_trip / 2);
+        PathView { rate, delay, rtt, ..PathView::new(PathId::ZERO) }
+    }
+
+    #[test]
+    fn a_link_of_the_same_kind_stands_in_for_another() {
+        for (other, chosen, stands) in [
+            (path(Some(50), 20), path(Some(50), 20), true),
+            (path(Some(40), 25), path(Some(50), 20), true),
+            (path(None, 20), path(None, 25), true),
+            (path(None, 0), path(None, 0), false),
+            (path(Some(50), 26), path(Some(50), 20), false),
+            (path(Some(50), 20), path(Some(50), 26), false),
+            (path(Some(37), 20), path(Some(50), 20), false),
+            (path(Some(2), 5), path(Some(60), 50), false),
+            (path(Some(60), 50), path(Some(2), 5), false),
+            (path(None, 20), path(Some(60), 20), false),
+            (path(Some(60), 20), path(None, 20), false),
+        ] {
+            assert_eq!(stands_in(&other, &chosen), stands, "{other:?} for {chosen:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_queues_costs_or_loses_stands_in_for_none_that_does_not() {
+        let plain = path(Some(8), 20);
+        let queueing = PathView { backlog: 6_000, ..plain };
+        let late = PathView { delay: plain.delay * 2, ..plain };
+        let mut dear = plain;
+        dear.hints.price_per_byte = Some(1);
+        let lossy = PathView { loss: PerMille::of(1, 100), ..plain };
+        for worse in [queueing, late, dear, lossy] {
+            assert!(!stands_in(&worse, &plain) && stands_in(&plain, &worse), "{worse:?}");
+        }
+    }
 }
