@@ -12,10 +12,13 @@ const MOST_SINGLES: usize = 64;
 const BATCH: usize = 1 << 14;
 /// Memory for less than the smallest datagram (RFC 9000 §14) is not worth keeping.
 const LEAST: usize = 1200;
-/// Paths whose records are kept at most.
-const MOST_RECORDS: usize = 4;
+/// Paths whose records are kept at most: as many as acknowledgements settle in a round of a driver, all of whose connections may
+/// send again at once.
+const MOST_RECORDS: usize = 128;
 /// Packets that kept memory has room for at most: 700 kB.
 const MOST_PACKETS: usize = 1 << 12;
+/// Packets that the kept memory of all paths has room for at most: 3 MB.
+const MOST_PACKETS_TOGETHER: usize = 4 * MOST_PACKETS;
 
 /// Memory that waits to be used again. An endpoint has it, and lends it to the connection that it polls or hands a datagram.
 #[derive(Debug, Default)]
@@ -26,6 +29,8 @@ struct Buffers {
     batches: Vec<Vec<u8>>,
     singles: Vec<Vec<u8>>,
     records: Vec<Records>,
+    /// Packets that `records` have room for.
+    recorded: usize,
     acknowledged: Vec<SentPacket>,
 }
 
@@ -59,15 +64,23 @@ impl BufferPool {
 
     /// Keeps the memory of a path that has nothing in flight any more.
     pub fn put_records(&mut self, records: Records) {
-        let kept = &mut self.buffers().records;
-        if kept.len() < MOST_RECORDS && records.capacity() <= MOST_PACKETS {
-            kept.push(records);
+        let capacity = records.capacity();
+        let kept = self.buffers();
+        if kept.records.len() < MOST_RECORDS
+            && capacity <= MOST_PACKETS
+            && kept.recorded + capacity <= MOST_PACKETS_TOGETHER
+        {
+            kept.records.push(records);
+            kept.recorded += capacity;
         }
     }
 
     /// Memory for the packets of a path.
     pub fn take_records(&mut self) -> Option<Records> {
-        self.0.as_mut()?.records.pop()
+        let kept = self.0.as_mut()?;
+        let records = kept.records.pop()?;
+        kept.recorded -= records.capacity();
+        Some(records)
     }
 
     /// Keeps the memory of packets that were acknowledged, and drops them.
@@ -104,6 +117,28 @@ mod tests {
         assert!(pool.take_single(1400).is_some_and(|bytes| bytes.capacity() < BATCH));
         assert!(pool.take_single(65_000).is_some_and(|bytes| bytes.capacity() >= BATCH));
         assert!(pool.take_batch().is_some_and(|bytes| bytes.capacity() >= BATCH));
+    }
+
+    #[test]
+    fn records_of_a_crowd_are_kept_within_a_common_bound() {
+        let mut pool = BufferPool::default();
+        let taken = |pool: &mut BufferPool| std::iter::from_fn(|| pool.take_records()).count();
+        for _ in 0..MOST_RECORDS * 2 {
+            pool.put_records(Records::for_packets(16));
+        }
+        assert_eq!(taken(&mut pool), MOST_RECORDS);
+        pool.put_records(Records::for_packets(MOST_PACKETS * 2));
+        assert_eq!(taken(&mut pool), 0, "too large");
+        for _ in 0..2 {
+            for _ in 0..8 {
+                pool.put_records(Records::for_packets(MOST_PACKETS));
+            }
+            assert_eq!(
+                taken(&mut pool),
+                MOST_PACKETS_TOGETHER / MOST_PACKETS,
+                "what was taken counts no more"
+            );
+        }
     }
 
     #[test]
