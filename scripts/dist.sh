@@ -52,7 +52,7 @@ check_size() {
     local size
     size=$(stat -c %s "$target/dist/hvq")
     say "the program has $size bytes"
-    ((size <= 20800000)) || { echo "dist: the program has more than 20.8 MB" >&2; exit 1; }
+    ((size <= 20500000)) || { echo "dist: the program has more than 20.5 MB" >&2; exit 1; }
 }
 
 say "building (ten minutes the first time)"
