@@ -238,3 +238,10 @@ fn receipts_of_frames_about_paths_belong_to_the_paths_and_others_do_not() {
         assert_eq!(taken, (is_theirs, is_theirs), "{token:?}");
     }
 }
+
+#[test]
+fn the_preferred_address_is_considered_once() {
+    let mut paths = paths();
+    assert!(paths.is_preferred_due() && paths.take_preferred_due());
+    assert!(!paths.is_preferred_due() && !paths.take_preferred_due());
+}
