@@ -5,6 +5,7 @@ use crate::path::candidates::CandidatePurpose;
 use crate::path::lifecycle::AbandonReason;
 use crate::path::mtu::DatagramSizing;
 use crate::path::route::Route;
+use crate::recovery::sent_packet::{PacketClass, SentPacket};
 use crate::space::received::AckPolicy;
 use crate::wire::connection_id::ResetToken;
 use crate::wire::frame::NewConnectionId;
@@ -25,6 +26,10 @@ fn path(id: PathId, port: u16) -> Path {
     let congestion = Algorithm::NewReno.into();
     let route = Route::new(tuple(port), congestion, Amplification::default(), sizing, Instant::ZERO);
     Path::new(id, route, AckPolicy::default())
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
 }
 
 fn connection_id(number: u8) -> ConnectionId {
@@ -244,4 +249,138 @@ fn the_preferred_address_is_considered_once() {
     let mut paths = paths();
     assert!(paths.is_preferred_due() && paths.take_preferred_due());
     assert!(!paths.is_preferred_due() && !paths.take_preferred_due());
+}
+
+/// Both paths are validated, nothing limits them, and their round trips took 60 ms and 20 ms.
+fn measured() -> Paths {
+    let mut paths = paths();
+    for (id, rtt) in [(PathId::ZERO, 60), (ONE, 20)] {
+        let path = paths.get_mut(id).expect("it is open");
+        path.route.validation.presume();
+        path.route.amplification.validate();
+        path.rtts.sample(id, Duration::from_millis(rtt), Duration::ZERO, Instant::ZERO);
+    }
+    paths
+}
+
+fn send(paths: &mut Paths, id: PathId, numbers: std::ops::Range<u64>, ms: u64) {
+    let path = paths.get_mut(id).expect("it is open");
+    let packet = |number| SentPacket::new(number, at(ms), 1_000, PacketClass::AckEliciting);
+    numbers.for_each(|number| path.sent.on_sent(packet(number)));
+}
+
+#[test]
+fn round_trips_and_probe_timeouts_are_those_of_all_open_paths() {
+    assert_eq!(paths().shortest_round_trip(), Duration::ZERO, "nothing was measured");
+    let mut paths = measured();
+    assert_eq!(paths.ids().as_slice(), [PathId::ZERO, ONE]);
+    assert_eq!(paths.shortest_round_trip(), Duration::from_millis(20));
+    // RFC 9002 §6.2.1: a first sample of 60 ms varies by half of it, four times.
+    assert_eq!(paths.longest_probe_timeout(Duration::from_millis(25)), Duration::from_millis(205));
+    paths.apply(PathId::ZERO, LifecycleEvent::PeerAbandon { keep: Duration::ZERO }, at(1));
+    assert_eq!(paths.longest_probe_timeout(Duration::from_millis(25)), Duration::from_millis(85));
+}
+
+#[test]
+fn the_room_beside_a_path_is_that_of_others_that_answer() {
+    let mut paths = measured();
+    send(&mut paths, ONE, 0..3, 10);
+    let room = |paths: &Paths, id| {
+        let path: &Path = paths.get(id).expect("it is open");
+        path.route.room(path.sent.in_flight(), at(10))
+    };
+    let [wide, narrow] = [PathId::ZERO, ONE].map(|id| room(&paths, id));
+    assert!(wide > narrow && narrow > 0, "{wide} and {narrow}");
+    assert_eq!([PathId::ZERO, ONE].map(|id| paths.room_beside(id, at(10))), [narrow, wide]);
+    paths.get_mut(ONE).expect("it is open").on_probe_timeout(at(10));
+    assert_eq!([PathId::ZERO, ONE].map(|id| paths.room_beside(id, at(10))), [0, wide]);
+}
+
+#[test]
+fn the_knowledge_of_the_endpoint_learns_once_in_an_interval_of_milliseconds() {
+    let mut paths = paths();
+    let due: Vec<u64> =
+        (0..3_500).filter(|ms| paths.is_learning_due(Duration::from_secs(1), at(*ms))).collect();
+    assert_eq!(due, [1_000, 2_000, 3_000]);
+    // The account of milliseconds has 32 bits.
+    let wrap = 1 << 32;
+    assert!(paths.is_learning_due(Duration::from_secs(1), at(wrap - 400)));
+    let due = [599, 600].map(|ms| paths.is_learning_due(Duration::from_secs(1), at(wrap + ms)));
+    assert_eq!(due, [false, true]);
+}
+
+#[test]
+fn connection_ids_are_changed_on_paths_that_answer_and_have_used_theirs() {
+    let rotation = Rotation { packets: Some(2), ..Rotation::default() };
+    let current = |paths: &Paths| [PathId::ZERO, ONE].map(|id| paths.remote_ids.current(id));
+    let mut paths = measured();
+    for id in [PathId::ZERO, ONE] {
+        send(&mut paths, id, 0..2, 10);
+        let path = paths.get_mut(id).expect("it is open");
+        path.on_carried();
+        path.on_heard(at(10));
+    }
+    paths.get_mut(ONE).expect("it is open").on_probe_timeout(at(11));
+    let [zero, one] = current(&paths);
+    paths.rotate_due(&rotation, 0, at(12));
+    assert_eq!(current(&paths), [Some(connection_id(1)), one], "path 1 does not answer");
+    assert_ne!(zero, Some(connection_id(1)));
+    paths.get_mut(ONE).expect("it is open").on_acknowledged(at(13));
+    paths.rotate_due(&rotation, 0, at(14));
+    assert_eq!(current(&paths), [Some(connection_id(1)), Some(connection_id(11))], "path 0 did already");
+    assert_eq!(paths.rotate(ONE, 0, at(15)), None, "there is no spare one");
+}
+
+#[test]
+fn a_path_is_overdue_only_beside_another_that_could_take_over() {
+    let overdue = |paths: &Paths| {
+        let one = paths.get(ONE).expect("it is open");
+        paths.overdue_at(one, Duration::from_millis(25))
+    };
+    let mut paths = measured();
+    send(&mut paths, ONE, 0..1, 10);
+    let silent = paths.get(ONE).and_then(|one| one.silent_at(Duration::from_millis(25), Duration::ZERO));
+    assert!(silent.is_some());
+    assert_eq!(overdue(&paths), silent);
+    paths.get_mut(PathId::ZERO).expect("it is open").on_probe_timeout(at(11));
+    assert_eq!(overdue(&paths), None, "path 0 does not answer");
+    paths.get_mut(PathId::ZERO).expect("it is open").on_heard(at(12));
+    assert_eq!(overdue(&paths), silent, "it was heard");
+    paths.get_mut(ONE).expect("it is open").on_probe_timeout(at(13));
+    assert_eq!(overdue(&paths), None, "it is silent already");
+}
+
+#[test]
+fn a_silent_path_is_asked_more_seldom_beside_one_that_answers() {
+    let asked = |paths: &Paths| {
+        let one = paths.get(ONE).expect("it is open");
+        paths.ask_at(one, Duration::from_millis(25)).map(|at| at.since(Instant::ZERO).as_millis())
+    };
+    let mut paths = measured();
+    assert_eq!((asked(&paths), paths.are_silent_everywhere()), (None, false));
+    let one = paths.get_mut(ONE).expect("it is open");
+    one.on_probe_timeout(at(1_000));
+    one.liveness.on_pace(at(65_000));
+    assert_eq!(asked(&paths), Some(66_000), "a 64th of its silence");
+    paths.get_mut(PathId::ZERO).expect("it is open").on_probe_timeout(at(65_000));
+    assert_eq!((asked(&paths), paths.are_silent_everywhere()), (Some(65_085), true), "a probe timeout");
+}
+
+#[test]
+fn hints_about_each_path_are_told_until_they_arrive() {
+    let mut paths = paths();
+    let of = |told: Option<(Frame, RecoveryToken)>| match told {
+        Some((Frame::PathHints(told), token)) => Some((told.path, told.sequence, token)),
+        _ => None,
+    };
+    assert_eq!(of(paths.next_hints()), None);
+    let rate = Some(hvq_scheduler::Bandwidth::from_mbit(2));
+    let hints = hvq_scheduler::Hints { rate, ..hvq_scheduler::Hints::NONE };
+    paths.get_mut(ONE).expect("it is open").set_hints(hints);
+    let token = RecoveryToken::PathHints { path: ONE, sequence: 0 };
+    assert_eq!(of(paths.next_hints()), Some((ONE, 0, token.clone())));
+    assert_eq!((of(paths.next_hints()), paths.on_lost(&token)), (None, true));
+    assert_eq!(of(paths.next_hints()), Some((ONE, 0, token.clone())));
+    assert!(paths.on_acknowledged(&token) && paths.on_lost(&token));
+    assert_eq!(of(paths.next_hints()), None, "a copy arrived");
 }
