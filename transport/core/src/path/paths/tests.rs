@@ -384,3 +384,24 @@ fn hints_about_each_path_are_told_until_they_arrive() {
     assert!(paths.on_acknowledged(&token) && paths.on_lost(&token));
     assert_eq!(of(paths.next_hints()), None, "a copy arrived");
 }
+
+#[test]
+fn paths_at_rest_have_nothing_to_say_and_nothing_is_due() {
+    let mut paths = Paths::new(path(PathId::ZERO, 1), first_ids(RemoteIds::new(4)), None);
+    assert!(paths.has_changes_of_ids(), "the router knows nothing yet");
+    (paths.take_remotes(), paths.local_ids.take_new());
+    assert!(!paths.has_changes_of_ids() && !paths.may_have_frame() && !paths.may_have_due(at(10)));
+    let candidate = CandidateAddress::new(tuple(3), CandidatePurpose::Probing, Instant::FAR_FUTURE);
+    paths.add_candidate(PathId::ZERO, candidate);
+    assert!(paths.may_have_due(at(10)), "an address beside the one in use");
+}
+
+#[test]
+fn something_is_due_once_the_validation_of_a_path_may_have_failed() {
+    let mut paths = Paths::new(path(PathId::ZERO, 1), first_ids(RemoteIds::new(4)), None);
+    let mut rng = <rand::rngs::StdRng as rand::SeedableRng>::seed_from_u64(1);
+    let path = paths.get_mut(PathId::ZERO).expect("it is open");
+    path.route.validation.start(at(0), &mut rng, Duration::from_secs(1));
+    assert!(!paths.may_have_due(at(1)));
+    assert!(paths.may_have_due(at(100_000)));
+}
