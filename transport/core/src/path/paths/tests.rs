@@ -9,6 +9,8 @@ use crate::recovery::sent_packet::{PacketClass, SentPacket};
 use crate::space::received::AckPolicy;
 use crate::wire::connection_id::ResetToken;
 use crate::wire::frame::NewConnectionId;
+use crate::wire::frame::Status;
+use hvq_scheduler::{Bandwidth, Hints};
 
 const ONE: PathId = PathId(1);
 
@@ -374,8 +376,8 @@ fn hints_about_each_path_are_told_until_they_arrive() {
         _ => None,
     };
     assert_eq!(of(paths.next_hints()), None);
-    let rate = Some(hvq_scheduler::Bandwidth::from_mbit(2));
-    let hints = hvq_scheduler::Hints { rate, ..hvq_scheduler::Hints::NONE };
+    let rate = Some(Bandwidth::from_mbit(2));
+    let hints = Hints { rate, ..Hints::NONE };
     paths.get_mut(ONE).expect("it is open").set_hints(hints);
     let token = RecoveryToken::PathHints { path: ONE, sequence: 0 };
     assert_eq!(of(paths.next_hints()), Some((ONE, 0, token.clone())));
@@ -404,4 +406,59 @@ fn something_is_due_once_the_validation_of_a_path_may_have_failed() {
     path.route.validation.start(at(0), &mut rng, Duration::from_secs(1));
     assert!(!paths.may_have_due(at(1)));
     assert!(paths.may_have_due(at(100_000)));
+}
+
+/// Hints of a channel that brings so many megabits a second.
+fn brings(megabits: u64) -> Hints {
+    Hints { rate: Some(Bandwidth::from_mbit(megabits)), ..Hints::NONE }
+}
+
+/// The time in milliseconds at which it is looked at whether path 1, of 2 Mbit/s, is still to be spared: packets arrive there
+/// from 1000 ms on as closely as it brings them, one in 5 ms.
+fn looked_at(paths: &mut Paths) -> Option<u128> {
+    paths.get_mut(ONE).expect("it is open").set_hints(brings(2));
+    paths.refresh_delays();
+    paths.watch_narrow_paths();
+    (0..40).for_each(|n| paths.on_packet_received(ONE, 1_250, at(1_000 + 5 * n)));
+    paths.relief_deadline().map(|at| at.since(Instant::ZERO).as_millis())
+}
+
+#[test]
+fn the_peer_is_advised_to_spare_a_narrow_path_that_it_fills() {
+    let mut paths = measured();
+    paths.limits.set_peer(Some(PathId(4)));
+    // The other takes 20 ms longer, one way: it is looked at again after two of its round trips of 60 ms.
+    assert_eq!(looked_at(&mut paths), Some(1_015 + 120));
+    let advised = |paths: &mut Paths| match paths.status.next_frame() {
+        Some((Frame::PathStatus { path, status, .. }, _)) => Some((path, status)),
+        _ => None,
+    };
+    assert_eq!(advised(&mut paths), Some((ONE, Status::Backup)));
+    paths.review_reliefs(at(1_134));
+    assert_eq!((advised(&mut paths), paths.relief_deadline()), (None, Some(at(1_135))));
+    paths.review_reliefs(at(1_135));
+    assert_eq!((advised(&mut paths), paths.relief_deadline()), (Some((ONE, Status::Available)), None));
+}
+
+#[test]
+fn a_path_is_spared_only_beside_one_that_may_bring_four_times_as_much_and_answers() {
+    for (megabits, is_spared) in [(7, false), (8, true)] {
+        let mut paths = measured();
+        paths.get_mut(PathId::ZERO).expect("it is open").set_hints(brings(megabits));
+        assert_eq!(looked_at(&mut paths).is_some(), is_spared, "beside {megabits} Mbit/s");
+    }
+    let mut paths = measured();
+    paths.get_mut(PathId::ZERO).expect("it is open").on_probe_timeout(at(10));
+    assert_eq!(looked_at(&mut paths), None, "it is silent");
+}
+
+#[test]
+fn the_delay_of_a_wider_path_is_what_it_is_promised_before_it_is_measured() {
+    let mut paths = paths();
+    let path = paths.get_mut(ONE).expect("it is open");
+    path.rtts.sample(ONE, Duration::from_millis(20), Duration::ZERO, Instant::ZERO);
+    let hints = Hints { delay: Some(Duration::from_millis(100)), ..Hints::NONE };
+    paths.get_mut(PathId::ZERO).expect("it is open").set_hints(hints);
+    // It takes 90 ms longer, and two of its round trips are 400 ms.
+    assert_eq!(looked_at(&mut paths), Some(1_085 + 400));
 }

@@ -144,3 +144,12 @@ fn datagrams_follow_the_peers_limit_and_what_the_search_finds() {
     route.limit_datagram_size(1_300);
     assert_eq!(route.datagram_size, 1_300);
 }
+
+#[test]
+fn packets_before_the_measurements_began_say_nothing_about_the_route() {
+    // RFC 9000 §9.4.
+    let mut route = route();
+    assert_eq!(route.since, 0);
+    route.measure_from(7);
+    assert_eq!(route.since, 7);
+}
