@@ -216,7 +216,9 @@ fn retirement_is_told_in_the_form_that_was_negotiated() {
     let mut plain = RemoteIds::new(LIMIT);
     plain.set_initial(id(0));
     plain.on_new(NewConnectionId { path: None, ..new_id(0, 1, 0) }).unwrap();
+    assert!(!plain.has_retirements());
     plain.rotate(ZERO, 0);
+    assert!(plain.has_retirements());
     let frame = plain.next_frame().map(|(frame, _)| frame);
     assert_eq!(frame, Some(Frame::RetireConnectionId { path: None, sequence: 0 }));
     let mut multipath = remote();
