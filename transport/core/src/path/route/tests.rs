@@ -167,14 +167,9 @@ fn packets_are_marked_as_the_validation_says() {
     assert_eq!(route.ecn.marking(), Ecn::NotEct);
 }
 
-#[test]
-fn what_is_remembered_paces_a_route_that_the_controller_would_pace_slower() {
-    let mut route = route();
+/// A window of 1 MB and a round trip of 50 ms are remembered of `route`, and its first packets arrived.
+fn remember(route: &mut Route) {
     let rtt = Duration::from_millis(50);
-    route.pace(rtt, Instant::ZERO);
-    // RFC 9002 §7.7: 1.25 windows in a round trip.
-    let alone = Bandwidth::of(route.window() as u64 * 5 / 4, rtt);
-    assert_eq!(route.pacer.rate(), Some(alone));
     let remembered = PathKnowledge {
         rate: None,
         bursts: 0,
@@ -188,6 +183,33 @@ fn what_is_remembered_paces_a_route_that_the_controller_would_pace_slower() {
     route.resume(CarefulResume::new(remembered, Instant::FAR_FUTURE, route.datagram_size));
     let first = ResumeSample { bytes: 0, largest: None, delivered: 0, min_rtt: Some(rtt) };
     route.resume_acknowledged(first, 0, 0, Instant::ZERO);
+}
+
+#[test]
+fn the_window_of_the_controller_is_used_up_by_what_leaves_beyond_it() {
+    // RFC 9002 §7.8.
+    let window = route().controller.window();
+    for (in_flight, is_used) in [(window - 1_200, false), (window - 1_199, true)] {
+        let mut route = route();
+        let packet = SentPacket::new(7, Instant::ZERO, 1_200, PacketClass::AckEliciting);
+        remember(&mut route);
+        route.resume_sent(&packet, Duration::from_millis(50), in_flight);
+        assert!(!route.was_used_with(7), "no more is granted than the controller allows");
+        route.grant(u64::MAX, 0, Instant::ZERO);
+        route.resume_sent(&packet, Duration::from_millis(50), in_flight);
+        assert_eq!([7, 8].map(|number| route.was_used_with(number)), [is_used, false], "{in_flight} bytes");
+    }
+}
+
+#[test]
+fn what_is_remembered_paces_a_route_that_the_controller_would_pace_slower() {
+    let mut route = route();
+    let rtt = Duration::from_millis(50);
+    route.pace(rtt, Instant::ZERO);
+    // RFC 9002 §7.7: 1.25 windows in a round trip.
+    let alone = Bandwidth::of(route.window() as u64 * 5 / 4, rtt);
+    assert_eq!(route.pacer.rate(), Some(alone));
+    remember(&mut route);
     route.pace(rtt, Instant::ZERO);
     assert_eq!(route.pacer.rate(), Some(alone), "nobody said how much of it is left");
     route.grant(u64::MAX, 0, Instant::ZERO);
