@@ -391,7 +391,7 @@ fn hints_about_each_path_are_told_until_they_arrive() {
 fn paths_at_rest_have_nothing_to_say_and_nothing_is_due() {
     let mut paths = Paths::new(path(PathId::ZERO, 1), first_ids(RemoteIds::new(4)), None);
     assert!(paths.has_changes_of_ids(), "the router knows nothing yet");
-    (paths.take_remotes(), paths.local_ids.take_new());
+    assert_eq!((paths.take_remotes().is_some(), paths.local_ids.take_new().len()), (true, 1));
     assert!(!paths.has_changes_of_ids() && !paths.may_have_frame() && !paths.may_have_due(at(10)));
     let candidate = CandidateAddress::new(tuple(3), CandidatePurpose::Probing, Instant::FAR_FUTURE);
     paths.add_candidate(PathId::ZERO, candidate);
