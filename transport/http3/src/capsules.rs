@@ -153,4 +153,25 @@ mod tests {
         capsules.push(&[0, 1, 9]);
         assert_eq!(capsules.datagram().unwrap(), &[9][..]);
     }
+
+    #[test]
+    fn a_capsule_of_the_longest_value_is_kept_until_it_is_whole_and_no_longer_one() {
+        for (length, kept) in [(4, 3), (5, 0)] {
+            let mut bytes = Vec::new();
+            RawCapsule { kind: 7, value: vec![1; length].into() }.put(&mut bytes);
+            let mut capsules = Capsules::of(&[7], 4);
+            capsules.push(&bytes[..3]);
+            let first = capsules.next_capsule();
+            assert_eq!(capsules.buffered(), kept, "{length} bytes");
+            capsules.push(&bytes[3..]);
+            match length {
+                4 => assert_eq!(
+                    capsules.next_capsule().map(|whole| whole.map(|it| it.value.len())),
+                    Some(Ok(4))
+                ),
+                _ => assert_eq!(first, Some(Err(CapsuleTooLong { kind: 7, length: 5 }))),
+            }
+            assert!(capsules.is_complete());
+        }
+    }
 }

@@ -120,5 +120,6 @@ mod tests {
         assert_eq!(Code::H3_VERSION_FALLBACK.value(), 0x110);
         assert_eq!(Code::QPACK_DECODER_STREAM_ERROR.to_string(), "QPACK_DECODER_STREAM_ERROR");
         assert_eq!(Code::from(0x1234).to_string(), "code 0x1234");
+        assert_eq!(format!("{:?}", Code::H3_NO_ERROR), "H3_NO_ERROR");
     }
 }

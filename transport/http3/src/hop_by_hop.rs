@@ -25,3 +25,34 @@ pub fn strip(fields: &mut HeaderMap) {
         fields.remove(name);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn what_concerns_a_connection_alone_is_taken_out_with_what_it_names() {
+        // RFC 9110 §7.6.1, RFC 9114 §4.2.
+        let lines = [
+            ("connection", "close, X-Named ,x-other"),
+            ("connection", "x-third"),
+            ("keep-alive", "timeout=5"),
+            ("proxy-connection", "close"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "h2c"),
+            ("x-named", "1"),
+            ("x-other", "2"),
+            ("x-third", "3"),
+            ("x-kept", "4"),
+            ("x-kept", "5"),
+        ];
+        let mut fields = HeaderMap::new();
+        for (name, value) in lines {
+            fields.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        strip(&mut fields);
+        let left: Vec<_> = fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+        assert_eq!(left, [("x-kept", &b"4"[..]), ("x-kept", b"5")]);
+    }
+}

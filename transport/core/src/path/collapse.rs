@@ -188,21 +188,53 @@ mod tests {
         path.collapsed_rate(at(1220))
     }
 
+    /// A path that carried a packet a millisecond.
+    fn fast() -> Path {
+        let mut path = path();
+        let packets: Vec<_> = (0..40).map(|n| leave(&mut path, n, n, n as usize)).collect();
+        packets.iter().zip(40..).for_each(|(packet, ms)| arrive(&mut path, ms, packet, None));
+        path
+    }
+
     #[test]
     fn a_path_has_collapsed_on_which_several_packets_are_late_and_hardly_anything_arrives() {
-        // A packet a millisecond: 8 Mbit/s.
-        let fast = || {
-            let mut path = path();
-            let packets: Vec<_> = (0..40).map(|n| leave(&mut path, n, n, n as usize)).collect();
-            packets.iter().zip(40..).for_each(|(packet, ms)| arrive(&mut path, ms, packet, None));
-            path
-        };
         let rate = Bandwidth::of(2000, milliseconds(220));
         assert_eq!(collapsed(fast(), SEVERAL, 1), Some(rate));
         assert_eq!(collapsed(fast(), 20, 1), Some(rate));
         assert_eq!(collapsed(fast(), SEVERAL - 1, 1), None, "acknowledgements may be held back");
         assert_eq!(collapsed(fast(), SEVERAL, 0), None, "it is silent");
         assert_eq!(collapsed(path(), SEVERAL, 1), None, "it never carried more");
+    }
+
+    #[test]
+    fn a_packet_is_overdue_25_milliseconds_after_it_should_have_left_its_queue() {
+        let mut path = fast();
+        let usual = path.route.rate.estimate().expect("packets arrived");
+        let flight: Vec<_> = (0..=SEVERAL).map(|n| leave(&mut path, n as u64, 1000, n)).collect();
+        arrive(&mut path, 1040, &flight[0], None);
+        flight[1..].iter().for_each(|packet| path.sent.on_sent(packet.clone()));
+        let expected = milliseconds(40) + usual.transmission_time(2000);
+        let last = at(1000) + expected + LEAST_MARGIN;
+        assert_eq!(path.collapsed_rate(last), None);
+        let late = last + Duration::from_nanos(1);
+        assert_eq!(path.collapsed_rate(late), Some(Bandwidth::of(2000, late.since(at(1000)))));
+    }
+
+    #[test]
+    fn the_packets_that_may_be_copied_wait_for_an_answer_and_were_not_copied() {
+        let mut path = path();
+        for (number, class) in
+            [(3, PacketClass::AckEliciting), (4, PacketClass::InFlight), (5, PacketClass::AckEliciting)]
+        {
+            path.sent.on_sent(SentPacket::new(number, at(10 * number), 100, class));
+        }
+        let open = |path: &Path| -> Vec<_> {
+            let of = |overdue: Overdue| (overdue.number, overdue.ahead, overdue.packet.age);
+            path.overdue(at(90)).map(of).collect()
+        };
+        assert_eq!(open(&path), [(3, 100, milliseconds(60)), (5, 300, milliseconds(40))]);
+        path.copies.note(3, 100, 3);
+        assert_eq!(open(&path), [(5, 300, milliseconds(40))]);
     }
 
     #[test]

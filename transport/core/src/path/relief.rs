@@ -277,6 +277,24 @@ mod tests {
     }
 
     #[test]
+    fn packets_follow_each_other_closely_up_to_half_as_long_again_and_a_millisecond() {
+        // 7.5 ms and 1 ms.
+        for (gap, is_spared) in [(8_500, true), (8_501, false)] {
+            let mut reliefs = Reliefs::default();
+            assert_eq!((0..10).any(|n| arrives(&mut reliefs, n * gap)), is_spared, "{gap} µs");
+        }
+    }
+
+    #[test]
+    fn a_path_is_spared_no_more_where_others_bring_just_four_times_what_it_could() {
+        for (bytes, is_over) in [(100_000, true), (100_001, false)] {
+            let mut reliefs = spared();
+            arrives_elsewhere(&mut reliefs, bytes, 50_000);
+            assert_eq!(!reliefs.review(at(115_000)).is_empty(), is_over, "{bytes} bytes");
+        }
+    }
+
+    #[test]
     fn a_path_without_a_wider_one_beside_it_or_without_a_promise_is_not_spared() {
         let mut reliefs = Reliefs::default();
         let alone =

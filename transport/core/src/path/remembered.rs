@@ -186,6 +186,9 @@ mod tests {
     use crate::knowledge::Knowledge;
     use crate::path::candidates::{CandidateAddress, CandidatePurpose, Measurements};
     use crate::path::route::Route;
+    use crate::recovery::rate::AckSample;
+    use crate::recovery::sent_packet::{PacketClass, SentPacket};
+    use crate::trace::{ResumePhase, ResumeTrigger};
     use std::net::SocketAddr;
 
     const HOUR: Duration = Duration::from_secs(3_600);
@@ -256,8 +259,7 @@ mod tests {
         let key = PathKey::new(None, tuple(2).local.ip(), tuple(2).remote.ip(), Role::Server);
         path.remember(None, HOUR, at(1));
         assert!(path.is_known() && path.remembered.claim.is_none());
-        let class = crate::recovery::sent_packet::PacketClass::AckEliciting;
-        path.sent.on_sent(crate::recovery::sent_packet::SentPacket::new(0, at(2), 1_000, class));
+        path.sent.on_sent(sent(0, 1_000));
         path.leave_knowledge(&key, &mut knowledge, HOUR, at(3));
         assert_eq!(knowledge.in_flight_beside(&key, 0), 1_000);
         let _arrived = path.sent.drain(0..1);
@@ -265,5 +267,79 @@ mod tests {
         path.leave_knowledge(&key, &mut knowledge, HOUR, at(4));
         assert_eq!(knowledge.in_flight_beside(&key, 0), 0);
         assert!(path.is_known() && path.remembered.claim.is_none());
+    }
+
+    /// A path with a round trip of 50 ms that was seen before, and its key.
+    fn remembering() -> (Path, PathKey) {
+        let mut path = Path::new(PathId(0), route(2, Amplification::Validated), AckPolicy::default());
+        path.rtts.sample(PathId(0), Duration::from_millis(50), Duration::ZERO, at(0));
+        assert!(!path.is_known());
+        assert!(path.remember(Some(large()), HOUR, at(1)) && path.is_known());
+        (path, PathKey::new(None, tuple(2).local.ip(), tuple(2).remote.ip(), Role::Server))
+    }
+
+    fn granted(path: &Path) -> usize {
+        path.route.careful_resume().map_or(0, CarefulResume::granted)
+    }
+
+    fn sent(number: u64, bytes: usize) -> SentPacket {
+        SentPacket::new(number, at(2), bytes, PacketClass::AckEliciting)
+    }
+
+    #[test]
+    fn half_of_what_is_remembered_may_be_in_flight_on_all_connections_together() {
+        let (mut path, key) = remembering();
+        assert!(path.asks_knowledge());
+        path.claim_window(&key, &Knowledge::default(), at(2));
+        assert_eq!(granted(&path), 500_000);
+        let mut knowledge = Knowledge::default();
+        let (mut other, _) = remembering();
+        other.sent.on_sent(sent(0, 1_000));
+        other.leave_knowledge(&key, &mut knowledge, HOUR, at(2));
+        let (mut path, _) = remembering();
+        path.claim_window(&key, &knowledge, at(2));
+        assert_eq!(granted(&path), 499_000);
+        other.release_claim(&mut knowledge);
+        assert_eq!(knowledge.in_flight_beside(&key, 0), 0);
+        assert!(other.is_without_memory(), "it is over");
+    }
+
+    #[test]
+    fn what_is_remembered_may_be_used_for_its_lifetime_and_is_entered_into_the_account() {
+        let (mut path, key) = remembering();
+        let mut knowledge = Knowledge::default();
+        assert!(!path.is_account_wrong(), "it uses nothing yet");
+        path.claim_window(&key, &knowledge, at(2));
+        assert!(!path.is_account_wrong(), "it may, and did not yet");
+        let beyond = path.route.controller.window() + 1;
+        path.route.resume_sent(&sent(9, 1_200), Duration::from_millis(50), beyond);
+        let (changes, _) = path.route.take_resume_changes();
+        assert_eq!(changes.as_slice(), [(ResumePhase::Unvalidated, ResumeTrigger::WindowLimited)]);
+        assert!(path.is_account_wrong());
+        path.leave_knowledge(&key, &mut knowledge, HOUR, at(3));
+        assert_eq!(knowledge.in_flight_beside(&key, 0), 500_000);
+        assert!(!path.is_account_wrong());
+    }
+
+    #[test]
+    fn a_path_may_have_no_part_in_what_is_remembered() {
+        let mut path = Path::new(PathId(0), route(2, Amplification::Validated), AckPolicy::default());
+        assert!(!path.is_without_memory() && path.is_lookup_due());
+        path.forgo_memory();
+        assert!(path.is_without_memory() && !path.asks_knowledge());
+    }
+
+    #[test]
+    fn the_losses_of_a_path_are_remembered_as_a_share_of_its_packets() {
+        let (mut path, _) = remembering();
+        assert_eq!(path.measured(at(9)), None, "nothing was delivered");
+        let mut packet = sent(0, 1_200);
+        packet.delivery = path.route.rate.on_sent(at(2), 0);
+        let arrival = AckSample { now: at(52), over: PathId(0), rtts: &path.rtts, rtt: None };
+        path.route.rate.on_acknowledged(arrival, &[packet]).expect("it was in flight");
+        path.counters.packets_acknowledged = 90;
+        path.counters.packets_lost = 10;
+        let measured = path.measured(at(9)).expect("a packet was delivered");
+        assert_eq!((measured.loss, measured.measured_at), (PerMille::new(100), at(9)));
     }
 }

@@ -51,3 +51,42 @@ impl Path {
         self.sent.oldest_unacked().map_or(Duration::ZERO, |packet| (packet.sent_at + rtt).since(now))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PathId;
+    use crate::congestion::Algorithm;
+    use crate::path::amplification::Amplification;
+    use crate::path::mtu::DatagramSizing;
+    use crate::path::route::{FourTuple, Route};
+    use crate::recovery::sent_packet::{PacketClass, SentPacket};
+    use crate::space::received::AckPolicy;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    /// A path whose window is full since 10 ms, and whose round trip takes 40 ms.
+    fn full() -> Path {
+        let address = ([192, 0, 2, 1], 443).into();
+        let (tuple, sizing) = (FourTuple { local: address, remote: address }, DatagramSizing::default());
+        let congestion = Algorithm::NewReno.into();
+        let route = Route::new(tuple, congestion, Amplification::Validated, sizing, Instant::ZERO);
+        let mut path = Path::new(PathId(1), route, AckPolicy::default());
+        path.rtts.sample(PathId(1), Duration::from_millis(40), Duration::ZERO, at(0));
+        let packet = SentPacket::new(0, at(10), path.route.window(), PacketClass::AckEliciting);
+        path.sent.on_sent(packet);
+        path
+    }
+
+    #[test]
+    fn a_whole_datagram_may_leave_at_once_or_after_what_is_in_flight_is_acknowledged() {
+        let path = full();
+        assert_eq!(path.next_send(path.route.datagram_size, at(20)), Duration::ZERO);
+        let wait = Duration::from_millis(30);
+        assert_eq!(path.next_send(path.route.datagram_size - 1, at(20)), wait);
+        assert_eq!(path.wait_for_room(1, at(20)), wait);
+        assert_eq!(path.wait_for_room(1, at(60)), Duration::ZERO, "the answer is late");
+    }
+}

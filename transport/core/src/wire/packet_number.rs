@@ -84,6 +84,16 @@ mod tests {
     }
 
     #[test]
+    fn the_closest_number_is_meant_and_of_two_at_the_same_distance_the_larger_one() {
+        // RFC 9000 §A.3: the window reaches from beyond expected - half up to expected + half.
+        for (truncated, largest, number) in
+            [(0x80, 0x1ff, 0x280), (0x81, 0x1ff, 0x181), (0x7f, 0x2fe, 0x37f), (0x80, 0x2fe, 0x280)]
+        {
+            assert_eq!(expand(truncated, 1, Some(largest)), number, "{truncated:#x} after {largest:#x}");
+        }
+    }
+
+    #[test]
     fn the_bytes_are_the_least_significant_ones() {
         for (length, expected) in [(1, vec![4]), (2, vec![3, 4]), (3, vec![2, 3, 4]), (4, vec![1, 2, 3, 4])] {
             let mut buf = Vec::new();

@@ -342,4 +342,12 @@ mod tests {
             assert_eq!(lines(&relative), None, "{relative:?}");
         }
     }
+
+    #[test]
+    fn a_server_that_stops_a_request_may_answer_it_all_the_same() {
+        // RFC 9114 §4.1.
+        assert_eq!(told(Err(SendError::Lost(WriteError::Stopped(0x100)))), Ok(()));
+        assert_eq!(told(Ok(())), Ok(()));
+        assert_eq!(told(Err(SendError::Stalled)), Err(RequestError::Send(SendError::Stalled)));
+    }
 }

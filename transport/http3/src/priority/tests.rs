@@ -100,3 +100,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_priority_that_somebody_types_is_told_to_be_wrong_where_a_header_would_be_ignored() {
+    for fine in ["u=1, i", "i", "u=7", "i=?0", "", "x=y"] {
+        assert_eq!(typed(fine), Ok(HeaderValue::from_static(fine)), "{fine}");
+    }
+    for (wrong, part) in [
+        ("u=8", "urgency"),
+        ("u=8, i", "urgency"),
+        ("u=1, i=2", "?1"),
+        ("u=", "dictionary"),
+        ("\n", "header"),
+    ] {
+        let told = typed(wrong).expect_err("a header would ignore it");
+        assert!(told.contains(part), "{wrong}: {told}");
+    }
+}

@@ -204,3 +204,27 @@ impl Receiving {
         Poll::Ready(Ok(request))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_request_of_a_section_is_read_or_refused_with_its_code() {
+        // RFC 9204 §4.5 and appendix A: a prefix without a dynamic table, GET, https, `/` and an authority.
+        let get = [&[0, 0, 0xd1, 0xd7, 0xc1, 0x50, 9][..], b"localhost"].concat();
+        let read = |section: &[u8], limit| request(Bytes::copy_from_slice(section), limit);
+        let request = read(&get, 1_000).expect("it is one");
+        assert_eq!(
+            (request.method(), request.uri().to_string().as_str()),
+            (&Method::GET, "https://localhost/")
+        );
+        for (section, limit, code) in [
+            (&get[..], 100, Code::H3_EXCESSIVE_LOAD),
+            (&get[..10], 1_000, Code::QPACK_DECOMPRESSION_FAILED),
+            (&get[..4], 1_000, Code::H3_MESSAGE_ERROR),
+        ] {
+            assert_eq!(read(section, limit).err(), Some(code), "{section:?}");
+        }
+    }
+}

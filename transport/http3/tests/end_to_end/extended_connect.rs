@@ -81,7 +81,23 @@ async fn a_refusal_is_an_answer_with_its_fields() {
 async fn nothing_is_asked_of_a_server_that_offers_no_tunnels() {
     // RFC 9220 §3.
     let client = served(Tunnels::None, |_, _, _| async { panic!("nothing was to be asked") }).await;
-    assert_eq!(within(client.tunnel(&tunnel(), "connect-ip")).await.unwrap_err(), RequestError::NotOffered);
+    // The last needs no HTTP datagrams.
+    for protocol in ["connect-ip", "websocket"] {
+        let refused = within(client.tunnel(&tunnel(), protocol)).await.unwrap_err();
+        assert_eq!(refused, RequestError::NotOffered, "{protocol}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_is_dropped_closes_its_connection_without_an_error() {
+    let pair = pair(Duration::from_secs(20)).await;
+    drop(Client::new(pair.client.clone(), Settings::default()).await.unwrap());
+    let closed = within(pair.server.closed()).await;
+    let code = Code::H3_NO_ERROR.value();
+    assert!(
+        matches!(closed, hvq::ConnectionError::PeerApplication { code: said, .. } if said == code),
+        "{closed}"
+    );
 }
 
 #[tokio::test]

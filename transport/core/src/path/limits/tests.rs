@@ -242,12 +242,15 @@ fn reports_name_no_path_above_the_limit_and_their_number_is_bounded() {
 //# understand the frame
 #[test]
 fn nothing_is_said_about_paths_without_multipath() {
-    let mut limits = PathLimits::new(None);
-    limits.raise(PathId(4));
-    limits.return_credit(1);
-    limits.on_paths_exhausted();
-    limits.on_ids_exhausted(PathId::ZERO, 1);
-    assert_eq!(frame(&mut limits), None);
+    for local in [None, Some(PathId(3))] {
+        let mut limits = PathLimits::new(local);
+        limits.set_peer(None);
+        limits.raise(PathId(4));
+        limits.return_credit(1);
+        limits.on_paths_exhausted();
+        limits.on_ids_exhausted(PathId::ZERO, 1);
+        assert_eq!(frame(&mut limits), None, "{local:?}");
+    }
 }
 
 #[test]

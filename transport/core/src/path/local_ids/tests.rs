@@ -327,6 +327,18 @@ fn a_freed_path_is_forgotten_and_its_frames_are_ignored() {
 }
 
 #[test]
+fn the_router_hears_of_the_end_of_those_connection_ids_that_it_heard_of() {
+    let (mut ids, mut source) = local(1, 1);
+    sent(&mut ids, &mut source);
+    assert_eq!(ids.take_new(), [id(0), id(1)]);
+    ids.set_multipath(PathId(3));
+    sent(&mut ids, &mut source);
+    ids.drop_path(ONE);
+    ids.drop_path(PathId(3));
+    assert_eq!((ids.take_new(), ids.take_gone()), (vec![id(2)], vec![id(1)]));
+}
+
+#[test]
 fn a_path_abandoned_before_it_had_connection_ids_never_gets_any() {
     let (mut ids, mut source) = local(2, 0);
     sent(&mut ids, &mut source);

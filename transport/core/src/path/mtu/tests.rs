@@ -319,3 +319,37 @@ fn the_search_ends_where_no_more_than_sixteen_bytes_are_left_to_gain() {
         assert_eq!(discovery.wanted(NOW, None), wanted);
     }
 }
+
+#[test]
+fn a_probe_may_be_wanted_where_one_is_worthwhile_and_none_is_under_way() {
+    let asked = |most| move || Some(Asked { most, latest: most });
+    let mut discovery = Discovery::new(DatagramSizing::default());
+    assert!(!discovery.is_wanting(NOW, || None), "nothing large was sent");
+    for (most, is_wanting) in [(1_199, false), (1_200, false), (1_201, true)] {
+        assert_eq!(discovery.is_wanting(NOW, asked(most)), is_wanting, "{most} bytes are asked for");
+    }
+    (0..WORTHWHILE).for_each(|_| discovery.on_sent(1_200));
+    assert!(discovery.is_wanting(NOW, || None));
+    discovery.on_probe_sent(1, 1_452, NOW);
+    assert!(!discovery.is_wanting(NOW, || None), "one probe at a time");
+    assert!(discovery.on_acknowledged(&packet(1, 1_452)));
+    assert!(!discovery.is_wanting(NOW, asked(1_500)), "no larger size is tried");
+}
+
+#[test]
+fn a_search_that_has_ended_wants_nothing_until_it_is_repeated() {
+    let mut discovery = busy(DatagramSizing::default());
+    while let Some(size) = discovery.next_size(None) {
+        assert!(discovery.is_wanting(NOW, || None));
+        discovery.on_probe_sent(1, size, NOW);
+        discovery.take_overdue(NOW);
+    }
+    assert!(discovery.is_wanting(NOW, || None), "the end of the search is to be noted");
+    assert_eq!(discovery.wanted(NOW, None), None);
+    let again = NOW + RAISE_AFTER;
+    for (at, is_wanting) in [(NOW, false), (again - Duration::from_nanos(1), false), (again, true)] {
+        assert_eq!(discovery.is_wanting(at, || None), is_wanting);
+    }
+    let asked = Asked { most: 1_210, latest: 1_210 };
+    assert!(discovery.is_wanting(NOW, || Some(asked)), "the size that is asked for was not tried");
+}

@@ -1,9 +1,10 @@
 use super::*;
-use crate::congestion::Algorithm;
+use crate::congestion::{Algorithm, MarkSample};
 use crate::path::amplification::Amplification;
 use crate::path::mtu::DatagramSizing;
 use crate::path::route::FourTuple;
 use crate::ranges::Ranges;
+use crate::recovery::rate::AckSample;
 use crate::recovery::rtt::INITIAL_RTT;
 use crate::recovery::sent_packet::PacketClass;
 use crate::wire::frame::{Ack, AckRanges};
@@ -279,4 +280,156 @@ fn bytes_are_entered_into_the_account_of_the_channel_once() {
     assert_eq!(path.take_unentered(), None, "what was sent before is not queued any more");
     path.counters.bytes_sent = 150;
     assert_eq!([path.take_unentered(), path.take_unentered()], [Some(50), None]);
+}
+
+/// A path on which 40 packets of 1000 bytes left, one a millisecond, and arrived 40 ms later.
+fn delivered() -> Path {
+    let mut path = sampled(1);
+    let packet = |path: &mut Path, n: u64| {
+        let mut packet = SentPacket::new(n, at(n), 1000, PacketClass::AckEliciting);
+        packet.delivery = path.route.rate.on_sent(at(n), 1000 * n as usize);
+        packet
+    };
+    let packets: Vec<_> = (0..40).map(|n| packet(&mut path, n)).collect();
+    for (packet, ms) in packets.iter().zip(40..) {
+        let arrival = AckSample { now: at(ms), over: PathId(1), rtts: &path.rtts, rtt: None };
+        path.route.rate.on_acknowledged(arrival, std::slice::from_ref(packet)).expect("it was in flight");
+    }
+    path
+}
+
+#[test]
+fn what_is_delivered_in_slow_start_is_no_rate_before_a_burst_was_seen() {
+    let mut path = delivered();
+    let rate = Bandwidth::of(40_000, milliseconds(79));
+    assert_eq!((path.route.rate.estimate(), path.route.rate.capacity()), (Some(rate), None));
+    assert_eq!(path.rate(), None, "it shows the window");
+    assert_eq!(path.shown_rate(), Some(ShownRate { rate, undecided: None }), "so much it carried");
+    path.route.controller.on_ecn_ce(&MarkSample { now: at(80), sent_at: at(39) });
+    assert!(!path.route.controller.in_slow_start());
+    assert_eq!(path.rate(), Some(rate));
+}
+
+#[test]
+fn a_path_answers_that_is_validated_and_not_silent() {
+    let mut path = path();
+    assert!(!path.is_answering(), "nobody knows whether it reaches the peer");
+    path.route.validation.presume();
+    assert!(path.is_answering());
+    path.on_probe_timeout(at(1_000));
+    assert!(!path.is_answering());
+}
+
+#[test]
+fn an_overdue_packet_is_late_by_what_it_takes_beyond_an_empty_round_trip() {
+    let mut path = sampled(200);
+    send(&mut path, 0..4, PacketClass::AckEliciting);
+    // It is given a quarter of the round trip of 40 ms.
+    for (ms, late) in [(1_049, 0), (1_050, 10), (1_100, 60)] {
+        assert_eq!(path.lateness(Duration::ZERO, at(ms)), milliseconds(late), "at {ms} ms");
+    }
+}
+
+#[test]
+fn a_path_was_active_when_it_was_configured_or_something_came_or_left() {
+    let mut path = path();
+    let settings = PathSettings {
+        spin: Spin::Spinning(true),
+        keep_alive: KeepAlive::new(Some(milliseconds(500)), None),
+        dscp: Dscp::EXPEDITED,
+    };
+    path.configure(settings.clone(), at(10));
+    assert_eq!((path.active_at(), path.keep_alive_at(MOST)), (at(10), Some(at(510))));
+    assert_eq!((path.spin(), path.dscp()), (true, settings.dscp));
+    path.on_activity(at(20));
+    assert_eq!(path.active_at(), at(20));
+    path.on_heard(at(30));
+    assert_eq!(path.active_at(), at(30));
+}
+
+#[test]
+fn the_spin_bit_of_a_path_follows_the_newest_packet() {
+    let mut path = path();
+    path.spin = Spin::Spinning(false);
+    for (received, role, next) in
+        [(true, Role::Server, true), (false, Role::Server, false), (false, Role::Client, true)]
+    {
+        path.on_newest(received, role);
+        assert_eq!(path.spin(), next, "{role:?} received {received}");
+    }
+}
+
+#[test]
+fn the_hints_that_are_believed_have_the_rate_that_arrives() {
+    let mut path = path();
+    let hints = |megabits| Hints {
+        rate: Some(Bandwidth::from_mbit(megabits)),
+        delay: Some(milliseconds(10)),
+        ..Hints::NONE
+    };
+    assert!(!path.may_have_hints(), "nothing is known");
+    path.set_hints(hints(10));
+    assert!(path.may_have_hints(), "the peer does not know it");
+    assert_eq!(path.believed_hints(), hints(10));
+    let arrives = Some(Bandwidth::from_mbit(2));
+    assert!(path.hear_received_rate(arrives) && !path.hear_received_rate(arrives), "once it is news");
+    assert_eq!(path.believed_hints(), hints(2));
+}
+
+#[test]
+fn the_queue_of_others_is_a_delay_where_no_rate_tells_how_many_bytes_it_has() {
+    let (mut path, now) = crowded(Sharing::Shared);
+    assert_eq!(path.delay_of_others(now), Duration::ZERO, "it counts in bytes");
+    path.set_hints(Hints::NONE);
+    assert_eq!(path.delay_of_others(now), milliseconds(35));
+    assert_eq!(path.delay_of_others(now + milliseconds(20)), milliseconds(15));
+}
+
+#[test]
+fn no_more_of_a_path_is_queued_than_is_in_flight() {
+    let mut path = path();
+    path.route.backlog.on_sent(at(1_000), 500, || None);
+    send(&mut path, 0..4, PacketClass::AckEliciting);
+    assert_eq!(path.own_backlog(at(1_010)), 400);
+}
+
+#[test]
+fn a_path_was_heard_with_the_newest_connection_id_that_the_peer_used() {
+    let mut path = path();
+    for (sequence, newest) in [(3, 3), (2, 3), (5, 5)] {
+        path.on_heard_with(sequence, at(10 + sequence));
+        assert_eq!((path.heard_with(), path.active_at()), (newest, at(10 + sequence)));
+    }
+}
+
+#[test]
+fn a_connection_id_is_changed_that_carried_enough_and_under_which_the_peer_was_heard() {
+    let rotation = Rotation { packets: Some(5), ..Rotation::default() };
+    let mut path = path();
+    send(&mut path, 0..7, PacketClass::AckEliciting);
+    path.on_destination(at(1_010));
+    assert_eq!(path.destination_since(), 7);
+    path.on_heard(at(1_011));
+    path.on_carried();
+    assert!(!path.is_rotation_due(&rotation, at(1_020)), "nothing was sent under it yet");
+    send(&mut path, 7..12, PacketClass::AckEliciting);
+    assert!(path.is_rotation_due(&rotation, at(1_020)));
+    path.on_destination(at(1_021));
+    send(&mut path, 12..17, PacketClass::AckEliciting);
+    path.on_carried();
+    assert!(!path.is_rotation_due(&rotation, at(1_030)), "the peer was not heard since");
+    path.on_heard(at(1_031));
+    assert!(path.is_rotation_due(&rotation, at(1_032)));
+}
+
+#[test]
+fn a_size_probe_that_is_overdue_does_not_wait_for_an_answer_any_more() {
+    let mut path = path();
+    send(&mut path, 0..4, PacketClass::InFlight);
+    path.route.mtu.on_probe_sent(2, 1_452, at(2_000));
+    for (ms, left) in [(1_999, vec![0, 1, 2, 3]), (2_000, vec![0, 1, 3])] {
+        path.expire_size_probe(at(ms));
+        let numbers: Vec<_> = path.sent.unacknowledged().map(|packet| packet.number).collect();
+        assert_eq!((numbers.len() * 100, numbers), (path.sent.in_flight(), left), "at {ms} ms");
+    }
 }

@@ -216,7 +216,9 @@ fn retirement_is_told_in_the_form_that_was_negotiated() {
     let mut plain = RemoteIds::new(LIMIT);
     plain.set_initial(id(0));
     plain.on_new(NewConnectionId { path: None, ..new_id(0, 1, 0) }).unwrap();
+    assert!(!plain.has_retirements());
     plain.rotate(ZERO, 0);
+    assert!(plain.has_retirements());
     let frame = plain.next_frame().map(|(frame, _)| frame);
     assert_eq!(frame, Some(Frame::RetireConnectionId { path: None, sequence: 0 }));
     let mut multipath = remote();
@@ -285,9 +287,11 @@ fn late_connection_ids_without_end_close_the_connection() {
 #[test]
 fn retirements_on_all_paths_at_once_are_bounded_together() {
     let mut ids = remote();
-    let mut frames = (1..200).flat_map(|sequence| (0..64).map(move |path| new_id(path, sequence, sequence)));
-    let error = frames.find_map(|frame| ids.on_new(frame).err());
-    assert_eq!(error.unwrap().code, ErrorCode::CONNECTION_ID_LIMIT_ERROR);
+    let frames = (1..200).flat_map(|sequence| (0..64).map(move |path| new_id(path, sequence, sequence)));
+    let error = frames.enumerate().find_map(|(accepted, frame)| Some((accepted, ids.on_new(frame).err()?)));
+    let (accepted, error) = error.unwrap();
+    // All but the first on each path retire one, on path 0 that as well: the last of the fifth round is the 257th.
+    assert_eq!((accepted, error.code), (5 * 64 - 1, ErrorCode::CONNECTION_ID_LIMIT_ERROR));
     assert!(ids.known().count() <= 64 * LIMIT + 257, "{}", ids.known().count());
     for path in 0..64 {
         ids.drop_path(PathId(path));
@@ -316,9 +320,14 @@ fn sequence_numbers_with_gaps_everywhere_close_the_connection() {
         for (path, sequence) in retired(&mut ids) {
             ids.on_acknowledged(path, sequence);
         }
-        result.err()
+        Some((round, result.err()?))
     });
-    assert_eq!(error.unwrap().code, ErrorCode::CONNECTION_ID_LIMIT_ERROR);
+    let (round, error) = error.unwrap();
+    assert_eq!(
+        (round, error.code),
+        (66, ErrorCode::CONNECTION_ID_LIMIT_ERROR),
+        "64 gaps are left in the 65th"
+    );
 }
 
 //= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.2
@@ -521,4 +530,25 @@ fn a_token_of_two_connection_ids_in_use_is_one_all_the_same() {
     }
     assert_eq!((ids.current(ZERO), ids.current(ONE)), (Some(id(1)), Some(id(1 << 32 | 1))));
     assert!(ids.is_reset_token(&[7; 16]) && !ids.is_reset_token(&[8; 16]));
+}
+
+#[test]
+fn a_connection_id_that_was_given_back_does_not_come_back() {
+    let mut ids = remote();
+    ids.on_new(new_id(0, 1, 0)).unwrap();
+    assert_eq!(ids.lend(ZERO), Some(1));
+    ids.give_back(ZERO, 1);
+    assert_eq!(retired(&mut ids), [(ZERO, 1)]);
+    ids.on_acknowledged(ZERO, 1);
+    // A copy of its frame is late.
+    assert_eq!(ids.on_new(new_id(0, 1, 0)), Ok(()));
+    assert_eq!((ids.id_of(ZERO, 1), ids.lend(ZERO)), (None, None));
+}
+
+#[test]
+fn what_is_lent_counts_among_those_that_are_stored() {
+    let mut ids = remote();
+    (1..4).for_each(|sequence| ids.on_new(new_id(0, sequence, 0)).unwrap());
+    assert_eq!(ids.lend(ZERO), Some(1));
+    assert_eq!(ids.on_new(new_id(0, 4, 0)).unwrap_err().code, ErrorCode::CONNECTION_ID_LIMIT_ERROR);
 }

@@ -1,6 +1,9 @@
 use super::*;
 use crate::congestion::Algorithm;
+use crate::knowledge::{PathKnowledge, WindowExtent};
+use crate::recovery::ecn::{Ecn, EcnMarking};
 use crate::recovery::sent_packet::PacketClass;
+use hvq_scheduler::PerMille;
 use std::net::SocketAddr;
 
 fn tuple(local: [u8; 2], remote: [u8; 2]) -> FourTuple {
@@ -44,6 +47,7 @@ fn the_window_was_used_with_packets_before_the_one_for_which_there_was_no_room()
 #[test]
 fn another_controller_begins_anew() {
     let mut route = route();
+    assert_eq!(route.congestion(), &Algorithm::NewReno.into());
     route.set_congestion(Algorithm::Cubic.into());
     assert_eq!(route.controller.name(), Algorithm::Cubic.name());
     assert_eq!(route.window(), Algorithm::Cubic.build(1_200).window());
@@ -57,6 +61,7 @@ fn a_route_of_known_rate_carries_its_round_trip_and_a_short_queue() {
     assert_eq!((route.has_own_rate(), route.window()), (false, window), "nothing is known of its rate");
     route.guard_rate(Some(Bandwidth::from_mbit(2)));
     assert!(route.has_own_rate() && !route.is_held_below_window());
+    assert_eq!(route.guarded_rate(), Some(Bandwidth::from_mbit(2)));
     route.keep_flight_within(None);
     assert_eq!(route.window(), window, "nothing is known of its round trip");
     // 6 ms and 4 ms at 250 bytes a millisecond, and two datagrams.
@@ -143,4 +148,71 @@ fn datagrams_follow_the_peers_limit_and_what_the_search_finds() {
     assert_eq!(route.datagram_size, 1_400);
     route.limit_datagram_size(1_300);
     assert_eq!(route.datagram_size, 1_300);
+}
+
+#[test]
+fn packets_before_the_measurements_began_say_nothing_about_the_route() {
+    // RFC 9000 §9.4.
+    let mut route = route();
+    assert_eq!(route.since, 0);
+    route.measure_from(7);
+    assert_eq!(route.since, 7);
+}
+
+#[test]
+fn packets_are_marked_as_the_validation_says() {
+    let mut route = route();
+    assert_eq!(route.ecn.marking(), Ecn::Ect0);
+    route.set_ecn(EcnValidation::new(EcnMarking::Off));
+    assert_eq!(route.ecn.marking(), Ecn::NotEct);
+}
+
+/// A window of 1 MB and a round trip of 50 ms are remembered of `route`, and its first packets arrived.
+fn remember(route: &mut Route) {
+    let rtt = Duration::from_millis(50);
+    let remembered = PathKnowledge {
+        rate: None,
+        bursts: 0,
+        min_rtt: rtt,
+        smoothed_rtt: rtt,
+        window: 1_000_000,
+        loss: PerMille::ZERO,
+        extent: WindowExtent::Whole,
+        measured_at: Instant::ZERO,
+    };
+    route.resume(CarefulResume::new(remembered, Instant::FAR_FUTURE, route.datagram_size));
+    let first = ResumeSample { bytes: 0, largest: None, delivered: 0, min_rtt: Some(rtt) };
+    route.resume_acknowledged(first, 0, 0, Instant::ZERO);
+}
+
+#[test]
+fn the_window_of_the_controller_is_used_up_by_what_leaves_beyond_it() {
+    // RFC 9002 §7.8.
+    let window = route().controller.window();
+    for (in_flight, is_used) in [(window - 1_200, false), (window - 1_199, true)] {
+        let mut route = route();
+        let packet = SentPacket::new(7, Instant::ZERO, 1_200, PacketClass::AckEliciting);
+        remember(&mut route);
+        route.resume_sent(&packet, Duration::from_millis(50), in_flight);
+        assert!(!route.was_used_with(7), "no more is granted than the controller allows");
+        route.grant(u64::MAX, 0, Instant::ZERO);
+        route.resume_sent(&packet, Duration::from_millis(50), in_flight);
+        assert_eq!([7, 8].map(|number| route.was_used_with(number)), [is_used, false], "{in_flight} bytes");
+    }
+}
+
+#[test]
+fn what_is_remembered_paces_a_route_that_the_controller_would_pace_slower() {
+    let mut route = route();
+    let rtt = Duration::from_millis(50);
+    route.pace(rtt, Instant::ZERO);
+    // RFC 9002 §7.7: 1.25 windows in a round trip.
+    let alone = Bandwidth::of(route.window() as u64 * 5 / 4, rtt);
+    assert_eq!(route.pacer.rate(), Some(alone));
+    remember(&mut route);
+    route.pace(rtt, Instant::ZERO);
+    assert_eq!(route.pacer.rate(), Some(alone), "nobody said how much of it is left");
+    route.grant(u64::MAX, 0, Instant::ZERO);
+    route.pace(rtt, Instant::ZERO);
+    assert_eq!((route.window(), route.pacer.rate()), (500_000, Some(Bandwidth::of(500_000, rtt))));
 }

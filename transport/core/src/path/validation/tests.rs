@@ -255,3 +255,23 @@ fn what_arrives_asks_for_the_next_challenge_but_no_sooner_than_the_first_repetit
     assert_eq!(sent, [0, 100, 250, 650, 800, 900]);
     assert!(validation.is_pending() && !validation.failed(at(2_999)) && validation.failed(at(3_000)));
 }
+
+#[test]
+fn a_failure_is_to_be_looked_for_from_the_end_of_the_attempt_on() {
+    let (mut validation, _) = started();
+    assert_eq!([299, 300].map(|millis| validation.may_have_failed(at(millis))), [false, true]);
+    assert!(validation.failed(at(300)) && !validation.is_narrow());
+    assert!(validation.may_have_failed(at(0)), "it stays failed");
+    assert!(!Validation::default().may_have_failed(at(300)));
+}
+
+#[test]
+fn there_is_interest_while_a_challenge_is_due_that_may_still_be_answered_in_time() {
+    let (mut validation, mut rng) = started();
+    assert!(validation.has_interest(at(0)));
+    validation.next_challenge(at(0), &mut rng).expect("it is due");
+    let interest = [99, 100, 299, 300].map(|millis| validation.has_interest(at(millis)));
+    assert_eq!(interest, [false, true, true, false]);
+    validation.on_challenge([1; 8]);
+    assert!(validation.has_interest(at(300)), "an answer is owed");
+}

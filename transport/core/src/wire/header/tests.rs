@@ -404,3 +404,22 @@ fn version_negotiation_looks_like_a_long_header_whatever_bits_are_drawn() {
         assert_eq!(bytes[0], random | 0xc0);
     }
 }
+
+#[test]
+fn a_short_packet_is_taken_the_same_way_without_looking_for_others() {
+    for (first, length, short_id_length) in
+        [(0x40, 30, 8), (0x40, 21, 0), (0x40, 20, 8), (0, 30, 8), (0x40, 0, 8)]
+    {
+        let datagram = BytesMut::from(&[&[first][..], &vec![7; length]].concat()[..]);
+        let (mut one, mut other) = (datagram.clone(), datagram);
+        let taken = short_packet(&mut one, short_id_length, QuicBit::Fixed).expect("the header is short");
+        let expected = next_packet(&mut other, short_id_length, QuicBit::Fixed);
+        assert_eq!(taken.map(|short| Incoming::Protected(short.into())), expected);
+        assert!(one.is_empty() && other.is_empty(), "all of a datagram is one packet");
+    }
+    let long = packet(&initial(&[]), 40);
+    let mut datagram = BytesMut::from(&long[..]);
+    assert_eq!(short_packet(&mut datagram, 8, QuicBit::Fixed), None);
+    assert_eq!(datagram, long[..], "it is left for others");
+    assert_eq!(short_packet(&mut BytesMut::new(), 8, QuicBit::Fixed), None);
+}

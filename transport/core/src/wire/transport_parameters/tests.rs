@@ -517,3 +517,18 @@ fn the_support_of_reset_stream_at_is_empty_remembered_and_not_taken_back() {
     let without = TransportParameters { partial_delivery: PartialDelivery::Off, ..said.clone() };
     assert!(without.lowers(&kept) && !said.lowers(&kept) && !said.lowers(&without));
 }
+
+#[test]
+fn a_client_could_speak_the_version_that_it_chose() {
+    // RFC 9368 §4. A server need not list what it speaks with this client.
+    let [one, two] = [[0, 0, 0, 1], [0x6b, 0x33, 0x43, 0xcf]];
+    for (available, is_listed) in [(vec![two, one], true), (vec![two], false), (vec![], false)] {
+        let bytes = parameter_of(0x11, &[vec![one], available].concat().concat());
+        assert_eq!(TransportParameters::decode(Role::Client, &bytes).is_ok(), is_listed);
+        let read = TransportParameters::decode(Role::Server, &bytes).expect("it is well-formed");
+        assert_eq!(
+            read.version_information.map(|information| information.chosen),
+            Some(crate::wire::Version::V1)
+        );
+    }
+}
