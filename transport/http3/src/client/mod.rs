@@ -28,6 +28,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use hvq::tls::ServerNames;
 use hvq::{ConnectionError, Priority, StreamId, WriteError};
+use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -234,7 +235,7 @@ struct Pseudo<'a> {
     method: &'a str,
     authority: &'a str,
     /// Scheme and path, which a plain CONNECT does not have (RFC 9114 §4.4).
-    target: Option<(&'a str, &'a str)>,
+    target: Option<(&'a str, Cow<'a, str>)>,
     protocol: Option<&'a str>,
 }
 
@@ -248,13 +249,14 @@ impl<'a> Pseudo<'a> {
         let target = match is_tunnel {
             true => None,
             false => {
-                let path = uri.path_and_query().map(|path| path.as_str());
-                // RFC 9114 §4.3.1: no path is `/`, or `*` of the server as a whole.
                 //= https://www.rfc-editor.org/rfc/rfc9114#section-4.3.1
                 //# This pseudo-header field MUST NOT be empty for "http" or "https" URIs; "http" or "https" URIs that
                 //# do not contain a path component MUST include a value of / (ASCII 0x2f).
-                let none = if request.method() == Method::OPTIONS { "*" } else { "/" };
-                Some((uri.scheme_str()?, path.filter(|path| !path.is_empty()).unwrap_or(none)))
+                let path = match uri.path_and_query().map_or("", |path| path.as_str()) {
+                    path if path.starts_with(['/', '*']) => path.into(),
+                    query => format!("/{query}").into(),
+                };
+                Some((uri.scheme_str()?, path))
             }
         };
         Some(Self {
@@ -281,13 +283,13 @@ impl<'a> Pseudo<'a> {
     //= type=implication
     //= reason=Nothing writes the frame.
     //# A client MUST NOT send a PUSH_PROMISE frame.
-    fn lines(&self) -> Vec<(&'static str, &'a [u8])> {
+    fn lines(&self) -> Vec<(&'static str, &[u8])> {
         let lines = [
             (":method", Some(self.method)),
             (":protocol", self.protocol),
-            (":scheme", self.target.map(|(scheme, _)| scheme)),
+            (":scheme", self.target.as_ref().map(|(scheme, _)| *scheme)),
             (":authority", Some(self.authority)),
-            (":path", self.target.map(|(_, path)| path)),
+            (":path", self.target.as_ref().map(|(_, path)| path.as_ref())),
         ];
         lines.into_iter().filter_map(|(name, value)| Some((name, value?.as_bytes()))).collect()
     }
@@ -301,6 +303,8 @@ fn without_user(authority: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::Uri;
+    use http::uri::PathAndQuery;
 
     fn lines(request: &Request<()>) -> Option<Vec<(&'static str, String)>> {
         let pseudo = Pseudo::of(request, request.extensions().get::<Protocol>())?;
@@ -331,6 +335,15 @@ mod tests {
         assert_eq!(get, ":method=GET :scheme=https :authority=a.example:8443 :path=/b?c");
         let get = names(&of("GET", "https://ann:secret@a.example/"));
         assert_eq!(get, ":method=GET :scheme=https :authority=a.example :path=/");
+        for (uri, path) in [("https://a.example", "/"), ("https://a.example?c", "/?c")] {
+            let get = names(&of("GET", uri));
+            assert_eq!(get, format!(":method=GET :scheme=https :authority=a.example :path={path}"));
+        }
+        let mut server = http::uri::Parts::from(Uri::from_static("https://a.example/"));
+        server.path_and_query = Some(PathAndQuery::from_static("*"));
+        let whole =
+            Request::builder().method("OPTIONS").uri(Uri::from_parts(server).unwrap()).body(()).unwrap();
+        assert_eq!(names(&whole), ":method=OPTIONS :scheme=https :authority=a.example :path=*");
         assert_eq!(names(&of("CONNECT", "a.example:22")), ":method=CONNECT :authority=a.example:22");
         let mut extended = of("CONNECT", "https://a.example/b");
         extended.extensions_mut().insert(Protocol::new("connect-udp"));
