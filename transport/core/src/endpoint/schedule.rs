@@ -53,9 +53,8 @@ impl Schedule {
     pub fn next(&mut self) -> Option<ConnectionHandle> {
         if self.named >= TURN {
             self.named = 0;
-            if self.ready.len() > 1 {
-                self.ready.rotate_left(1);
-            }
+            let first = self.ready.pop_front();
+            self.ready.extend(first);
         }
         self.named += 1;
         self.ready.front().copied()

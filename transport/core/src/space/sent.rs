@@ -23,8 +23,6 @@ const LEAST_SKIP_INTERVAL: u64 = 64;
 const LEAST_ROOM: usize = 2048;
 /// Bytes of the congestion window that hold a packet: few are smaller, unless the window does not limit them.
 const BYTES_FOR_EACH: usize = 128;
-/// Packets that a path without memory gets room for: one flight of most, which would grow it step by step.
-const FEW: usize = 16;
 /// Beyond that, packets of this age are given up.
 const STALE: Duration = Duration::from_secs(3);
 
@@ -173,9 +171,6 @@ impl Sent {
         debug_assert!(packet.number >= end, "packet numbers ascend");
         if self.slots.is_empty() {
             self.base = packet.number;
-        }
-        if self.lacks_memory() {
-            self.slots.reserve(FEW);
         }
         // Numbers drawn but not used are unsent as well.
         for unused in end..packet.number {
