@@ -33,28 +33,53 @@ struct Queues {
     /// By quarter stream ID.
     flows: HashMap<u64, Sender<Bytes>>,
     /// Bytes in all of them.
-    held: usize,
-    /// Bytes of those that were charged.
-    charged: usize,
+    bytes: Charge,
     /// Datagrams of requests that nobody asked for yet, the oldest first.
     early: VecDeque<(u64, Bytes)>,
     /// The number of them that is kept.
     most_early: usize,
 }
 
+/// Bytes that are held, of which the connection's account of memory is told in steps.
+#[derive(Clone, Copy, Debug, Default)]
+struct Charge {
+    held: usize,
+    /// The part of them that the account was told of.
+    charged: usize,
+}
+
+impl Charge {
+    /// Returns the bytes that have to be charged before `bytes` more are held.
+    fn before(self, bytes: usize) -> usize {
+        let uncharged = (self.held + bytes).saturating_sub(self.charged);
+        if uncharged >= STEP { uncharged } else { 0 }
+    }
+
+    /// Holds `bytes` more, for which `charged` were charged.
+    fn add(&mut self, bytes: usize, charged: usize) {
+        self.held += bytes;
+        self.charged += charged;
+    }
+
+    /// Holds `bytes` fewer. Returns those that are to be discharged: all that is spare, once that is two steps or nothing is left.
+    fn remove(&mut self, bytes: usize) -> usize {
+        self.held -= bytes;
+        let spare = self.charged.saturating_sub(self.held);
+        let given_back = if spare >= 2 * STEP || self.held == 0 { spare } else { 0 };
+        self.charged -= given_back;
+        given_back
+    }
+}
+
 impl Queues {
     /// Makes room for `bytes` more; false if there is no memory for them.
     fn grow(&mut self, bytes: usize, connection: &hvq::Connection) -> bool {
-        let held = self.held + bytes;
-        if held >= self.charged + STEP {
-            let more = held - self.charged;
-            if !connection.charge_memory(more) {
-                return false;
-            }
-            self.charged += more;
+        let more = self.bytes.before(bytes);
+        let is_granted = more == 0 || connection.charge_memory(more);
+        if is_granted {
+            self.bytes.add(bytes, more);
         }
-        self.held = held;
-        true
+        is_granted
     }
 
     /// Keeps a datagram until somebody asks for it; of more than may be, the oldest is dropped.
@@ -74,11 +99,9 @@ impl Queues {
 
     /// There are `bytes` fewer.
     fn shrink(&mut self, bytes: usize, connection: &hvq::Connection) {
-        self.held -= bytes;
-        let spare = self.charged.saturating_sub(self.held);
-        if spare >= 2 * STEP || self.held == 0 && spare > 0 {
+        let spare = self.bytes.remove(bytes);
+        if spare > 0 {
             connection.discharge_memory(spare);
-            self.charged -= spare;
         }
     }
 }
@@ -236,5 +259,49 @@ impl Drop for Flow {
             left += payload.len();
         }
         queues.shrink(left, &self.datagrams.connection);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_account_hears_of_bytes_in_steps_and_gets_all_back() {
+        let mut charge = Charge::default();
+        assert_eq!(charge.before(STEP - 1), 0, "less than a step");
+        charge.add(STEP - 1, 0);
+        assert_eq!(charge.before(1), STEP);
+        charge.add(1, STEP);
+        assert_eq!(charge.before(2 * STEP), 2 * STEP);
+        charge.add(2 * STEP, 2 * STEP);
+        assert_eq!(charge.remove(2 * STEP - 1), 0, "less than two steps are spare");
+        assert_eq!(charge.remove(1), 2 * STEP);
+        assert_eq!(charge.remove(STEP), STEP, "nothing is left");
+        charge.add(1, 0);
+        assert_eq!(charge.remove(1), 0, "it was never charged");
+    }
+
+    proptest! {
+        #[test]
+        fn less_than_a_step_is_held_uncharged_and_less_than_two_are_charged_in_vain(
+            sizes in proptest::collection::vec(1usize..3 * STEP, 0..60),
+            order: u64,
+        ) {
+            let (mut charge, mut held, mut account) = (Charge::default(), VecDeque::new(), 0usize);
+            for (index, bytes) in sizes.into_iter().enumerate() {
+                let more = charge.before(bytes);
+                charge.add(bytes, more);
+                account += more;
+                held.push_back(bytes);
+                let leaves = if order >> (index % 64) & 1 == 0 { held.pop_front() } else { None };
+                account -= leaves.map_or(0, |bytes| charge.remove(bytes));
+                let total: usize = held.iter().sum();
+                prop_assert!(total < account + STEP && account < total + 2 * STEP, "{total} {account}");
+            }
+            account -= held.into_iter().map(|bytes| charge.remove(bytes)).sum::<usize>();
+            prop_assert_eq!(account, 0);
+        }
     }
 }
