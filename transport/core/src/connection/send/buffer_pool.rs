@@ -12,9 +12,9 @@ const MOST_SINGLES: usize = 64;
 const BATCH: usize = 1 << 14;
 /// Memory for less than the smallest datagram (RFC 9000 §14) is not worth keeping.
 const LEAST: usize = 1200;
-/// Paths whose records are kept at most: as many as batches, for acknowledgements settle what several paths have in flight before any
-/// of them sends again.
-const MOST_RECORDS: usize = MOST_BATCHES;
+/// Paths whose records are kept at most: as many as acknowledgements settle in a round of a driver, all of whose connections may
+/// send again at once.
+const MOST_RECORDS: usize = 128;
 /// Packets that kept memory has room for at most: 700 kB.
 const MOST_PACKETS: usize = 1 << 12;
 /// Packets that the kept memory of all paths has room for at most: 3 MB.
