@@ -119,6 +119,23 @@ pub struct PathKnowledge {
     pub measured_at: Instant,
 }
 
+#[cfg(test)]
+impl PathKnowledge {
+    /// Knowledge of a path that lost nothing and whose rate no burst showed: `window` bytes in a round trip of `rtt`, measured at `at`.
+    pub fn of_window(window: u64, rtt: Duration, at: Instant) -> Self {
+        Self {
+            rate: None,
+            bursts: 0,
+            min_rtt: rtt,
+            smoothed_rtt: rtt,
+            window,
+            loss: PerMille::ZERO,
+            extent: WindowExtent::Whole,
+            measured_at: at,
+        }
+    }
+}
+
 /// The extent of what a connection found out about the capacity of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WindowExtent {

@@ -213,7 +213,7 @@ impl Path {
 mod tests {
     use super::*;
     use crate::congestion::{Congestion, Controller};
-    use crate::knowledge::{PathKnowledge, WindowExtent};
+    use crate::knowledge::PathKnowledge;
     use crate::path::amplification::Amplification;
     use crate::path::mtu::DatagramSizing;
     use crate::path::route::{FourTuple, Route};
@@ -224,7 +224,7 @@ mod tests {
     use crate::space::received::AckPolicy;
     use crate::trace::ResumePhase;
     use crate::wire::frame::{Ack, AckRanges, EcnCounts};
-    use hvq_scheduler::{Bandwidth, PerMille};
+    use hvq_scheduler::Bandwidth;
     use std::any::Any;
 
     const ID: PathId = PathId(1);
@@ -402,16 +402,7 @@ mod tests {
     fn resuming() -> Path {
         let mut path = path();
         let rtt = milliseconds(50);
-        let remembered = PathKnowledge {
-            rate: None,
-            bursts: 0,
-            min_rtt: rtt,
-            smoothed_rtt: rtt,
-            window: 100_000,
-            loss: PerMille::ZERO,
-            extent: WindowExtent::Whole,
-            measured_at: at(0),
-        };
+        let remembered = PathKnowledge::of_window(100_000, rtt, at(0));
         assert!(path.remember(Some(remembered), Duration::from_secs(3_600), at(1)));
         send(&mut path, 80, 1);
         arrive(&mut path, 80, 51, Limited::ByRounds);

@@ -211,16 +211,7 @@ mod tests {
     /// A megabyte in flight.
     fn large() -> PathKnowledge {
         let rtt = Duration::from_millis(50);
-        PathKnowledge {
-            rate: None,
-            bursts: 0,
-            min_rtt: rtt,
-            smoothed_rtt: rtt,
-            window: 1_000_000,
-            loss: PerMille::ZERO,
-            extent: WindowExtent::Whole,
-            measured_at: at(0),
-        }
+        PathKnowledge::of_window(1_000_000, rtt, at(0))
     }
 
     #[test]

@@ -107,12 +107,14 @@ impl Sender<'_> {
     /// them need not be told again (RFC 9000 §13.2.4). Acknowledgements that travel alone are never acknowledged, and would
     /// repeat old ranges for ever. There is one such question in a round trip at most.
     fn shorten_report(&mut self, round: &mut TransmissionRound, index: usize, of: PathId) {
+        if !self.paths.any(of).is_some_and(|path| path.received.has_many_ranges()) {
+            return;
+        }
         let Some(builder) = round.builders.get(index) else { return };
         let asks = builder.open.as_ref().is_some_and(|open| open.elicits == Elicits::Acknowledgement);
         let is_asked =
             self.paths.get(builder.path).is_none_or(|path| path.sent.has_ack_eliciting_in_flight());
-        let is_long = self.paths.all().any(|path| path.id == of && path.received.has_many_ranges());
-        if is_long && !asks && !is_asked {
+        if !asks && !is_asked {
             self.put(round, index, &Frame::Ping, None);
         }
     }

@@ -1,8 +1,6 @@
 //! Tests of the phases of Careful Resume.
 
 use super::*;
-use crate::knowledge::WindowExtent;
-use hvq_scheduler::PerMille;
 
 const RTT: Duration = Duration::from_millis(100);
 const SIZE: usize = 1200;
@@ -11,16 +9,7 @@ const IW: usize = 12_000;
 const SAVED: usize = 200_000;
 
 fn saved() -> PathKnowledge {
-    PathKnowledge {
-        rate: None,
-        bursts: 0,
-        min_rtt: RTT,
-        smoothed_rtt: RTT,
-        window: SAVED as u64,
-        loss: PerMille::ZERO,
-        extent: WindowExtent::Whole,
-        measured_at: Instant::ZERO,
-    }
+    PathKnowledge::of_window(SAVED as u64, RTT, Instant::ZERO)
 }
 
 fn at(millis: u64) -> Instant {

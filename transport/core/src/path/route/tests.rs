@@ -1,9 +1,8 @@
 use super::*;
 use crate::congestion::Algorithm;
-use crate::knowledge::{PathKnowledge, WindowExtent};
+use crate::knowledge::PathKnowledge;
 use crate::recovery::ecn::{Ecn, EcnMarking};
 use crate::recovery::sent_packet::PacketClass;
-use hvq_scheduler::PerMille;
 use std::net::SocketAddr;
 
 fn tuple(local: [u8; 2], remote: [u8; 2]) -> FourTuple {
@@ -170,16 +169,7 @@ fn packets_are_marked_as_the_validation_says() {
 /// A window of 1 MB and a round trip of 50 ms are remembered of `route`, and its first packets arrived.
 fn remember(route: &mut Route) {
     let rtt = Duration::from_millis(50);
-    let remembered = PathKnowledge {
-        rate: None,
-        bursts: 0,
-        min_rtt: rtt,
-        smoothed_rtt: rtt,
-        window: 1_000_000,
-        loss: PerMille::ZERO,
-        extent: WindowExtent::Whole,
-        measured_at: Instant::ZERO,
-    };
+    let remembered = PathKnowledge::of_window(1_000_000, rtt, Instant::ZERO);
     route.resume(CarefulResume::new(remembered, Instant::FAR_FUTURE, route.datagram_size));
     let first = ResumeSample { bytes: 0, largest: None, delivered: 0, min_rtt: Some(rtt) };
     route.resume_acknowledged(first, 0, 0, Instant::ZERO);
